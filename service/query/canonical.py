@@ -3,8 +3,7 @@
 RFC 8785 (JSON Canonicalization Scheme) fixes the order of keys, the spelling of numbers and the escapes. Defaults are
 written out. The order of `select`, of `group_by` and within `and`, `or` and `in` stays as asked: the first two are the
 order of the answer's coordinates, and for the others the form does not set out to prove two conditions equivalent.
-`reuse` is left out: it says whether a stored answer will do, not what is asked; and so is the mechanism of old,
-`gaussian`, so that a query has the form that it always had.
+`reuse` is left out: it says whether a stored answer will do, not what is asked; and so is the mechanism `gaussian`.
 
 orjson writes it, because it is fast: it sorts keys, leaves no blanks and escapes as the scheme does. The spelling of
 floats is left to the library that knows the scheme, and so is any document with something unusual in it.
@@ -27,7 +26,7 @@ def canonical_bytes(query: Query, *, table: str | None = None) -> bytes:
     """The canonical form, itself a query in the language; `table` is the one that it means if it names none."""
     document = query.model_dump(by_alias=True, exclude={"reuse"})
     if document["mechanism"] == "gaussian":
-        del document["mechanism"]  # the form of before there was another
+        del document["mechanism"]
     if document["from"] is None:
         document["from"] = table
     if document["per_individual"] is None:

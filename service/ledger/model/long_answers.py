@@ -1,8 +1,7 @@
 """Answers of more than 10,000 numbers, which are stored without them: the entry that an answer shows has them already.
 
 Such an answer has no labels either, which is how it is told from others. Its numbers are written from the entry by the
-functions that wrote them first, so that it is byte for byte what was sent. One that an earlier version stored whole
-stays as it is.
+functions that wrote them first, so that it is byte for byte what was sent.
 """
 
 from collections.abc import Sequence
@@ -33,7 +32,7 @@ def without_values(body: bytes) -> bytes:
 def with_values(body: bytes, values: bytes, *, sigma: float, grid_log2: int, sigmas: Sequence[float]) -> bytes:
     """The body as it was sent, with the `values` of its entry: int64 grid steps, big-endian.
 
-    One that is stored whole is given back, and so is one that cannot be read: a verification says that it was changed.
+    A short answer is given back as it is, and so is one that cannot be read: a verification says that it was changed.
     """
     before, begin, after = body.partition(_BEGIN)
     if not begin or not after.startswith(_NO_LABELS):

@@ -82,7 +82,7 @@ def test_a_dataset_without_a_monitor_has_no_ticks() -> None:
 
 @pytest.mark.parametrize("select", [[{"count": {}}], [{"exhausted": {}}, {"count": {}}], [{"active": {"share": 0.5}}]])
 def test_noise_is_required_of_all_other_queries(select: list[dict[str, Any]]) -> None:
-    """In the words of old."""
+    """The refusal names the field."""
     assert refused(plan_of, {"version": 1, "select": select}) == ("noise", "is required")
 
 
