@@ -375,7 +375,7 @@ class _EntryEnd:
     asked_at: Annotated[datetime, doc("When the query arrived, to the second, in UTC.")]
     epoch: EpochNumber
     kind: Annotated[Kind, doc("`query`, or `burn`: a charge for answers that a restored database has forgotten.")]
-    format: Annotated[int, doc("The version of the entry's form; from 2 on, auditors can check `hash`.")]
+    format: Annotated[int, doc("The number of the entry's format, which `hash` binds.")]
     mechanism: Annotated[str, doc("`gaussian`; `gaussian prepaid` of ticks; `laplace` of scale `sigma`, and prices.")]
     analyst_id: Annotated[UUID, doc("The id of the analyst that asked; of a burn all zeros.")]
     query_sha256: Annotated[str, doc("The SHA-256 of the canonical JSON of `query`.")]
@@ -402,10 +402,10 @@ class _EntryEnd:
         str, doc("The SHA-256 of the released values in grid steps, as signed 64-bit numbers, highest byte first.")
     ]
     private_digest: Annotated[
-        str | None, doc("The digest that binds numbers of people under a random salt; it tells nothing of them.")
+        str, doc("The digest that binds numbers of people under a random salt; it tells nothing of them.")
     ]
-    previous_hash: Annotated[str | None, doc("The hash of the entry before.")]
-    hash: Annotated[str | None, doc("The entry's hash, over the hash before it.")]
+    previous_hash: Annotated[str, doc("The hash of the entry before.")]
+    hash: Annotated[str, doc("The entry's hash, over the hash before it.")]
     is_checkable: Annotated[bool, doc("Whether `hash` is shown with all that gives it, as it is of every entry.")]
 
 

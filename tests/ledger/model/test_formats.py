@@ -1,4 +1,4 @@
-"""Formats are kept for ever: fixed inputs give the bytes and hashes that version 0.2.0 wrote.
+"""Formats are kept: fixed inputs give the bytes and hashes of each format's number.
 
 A change that breaks one of these breaks every ledger there is. A new format gets a new number and vectors of its own.
 """

@@ -269,8 +269,8 @@ class LedgerRow:
     epoch: int
     charged: int | None = None  # individuals who contributed and paid
     left_out: int | None = None  # individuals who would have contributed and could not pay, or had paused
-    previous_hash: str | None = None  # None to an auditor where it commits to numbers of people
-    hash: str | None = None
+    previous_hash: str
+    hash: str
     words: str = ""  # the query in words
 
 
