@@ -27,6 +27,7 @@ from service.ledger.ports.store import Store
 from service.maintenance.supposed_replay import SupposedRule
 from service.maintenance.what_if import QueryOutcome, WhatIf, what_if
 from service.query.parse import parse_query
+from service.workflows.replica import ReplicaOptions
 from service.writer.admission.admission import Admission, MemoryBound
 from sparing_demo.dataset import Area, WebVisits, read_web_visits
 from tests.factories import analyst, open_replica, register
@@ -58,7 +59,8 @@ class Replayed:
 def answered(data: WebVisits, sigma: Callable[[int], float], rule: SupposedRule = "skip") -> MemoryStore:
     """The store of a service that has answered every query under a rule."""
     store = MemoryStore()
-    with open_replica(store, admission=Admission(memory=MemoryBound(MEMORY_BYTES))) as replica:
+    options = ReplicaOptions(admission=Admission(memory=MemoryBound(MEMORY_BYTES)))
+    with open_replica(store, options=options) as replica:
         register(replica, **registration(data, NAME, rule))
         for table, content in uploads(data).items():
             replica.curators.append_rows(NAME, table, "text/csv", io.BytesIO(content))

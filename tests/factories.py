@@ -16,16 +16,13 @@ from service.ledger.model.analyst_views import StoredAnswer
 from service.ledger.model.api_keys import Pepper
 from service.ledger.model.rows import Asked, DatasetRecord
 from service.ledger.model.views import Principal
-from service.ledger.ports.cache import Cache
 from service.ledger.ports.store import CommitRejected, Store
 from service.ledger.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.ledger.ports.witness import Witness
 from service.query.parse import parse_query
 from service.workflows.datasets import Registration
-from service.workflows.replica import Replica
-from service.writer.admission.admission import Admission
+from service.workflows.replica import Replica, ReplicaOptions
 from service.writer.queue import WriterQueue
-from service.writer.replication.ownership import Ownership
 from service.writer.rollback.guard import RollbackGuard
 from tests.digests import known_salt
 from tests.memory.cache import MemoryWitness
@@ -95,11 +92,12 @@ class PassiveReplica(Replica):
             pepper=Pepper(bytes(32)),
             entropy=entropy,
             clock=lambda: CLOCK,
-            telemetry=telemetry,
+            options=ReplicaOptions(telemetry=telemetry),
         )
 
     def _open_writer(self, record: DatasetRecord, guard: RollbackGuard) -> WriterQueue:  # type: ignore[override]
-        self.writer = WriterQueue(record=record, guard=guard, entropy=self._entropy, telemetry=self._telemetry)
+        telemetry = self._options.telemetry
+        self.writer = WriterQueue(record=record, guard=guard, entropy=self._entropy, telemetry=telemetry)
         return self.writer
 
 
@@ -108,10 +106,7 @@ def open_replica(
     store: Store | None = None,
     entropy: Any = None,
     witness: Witness | None = None,
-    telemetry: Telemetry = NULL_TELEMETRY,
-    cache: Cache | None = None,
-    admission: Admission | None = None,
-    ownership: Ownership | None = None,
+    options: ReplicaOptions | None = None,
     clock: Callable[[], datetime] = lambda: CLOCK,
 ) -> Iterator[Replica]:
     """A replica that is closed at the end."""
@@ -122,13 +117,9 @@ def open_replica(
         pepper=Pepper(bytes(32)),
         entropy=entropy or SeededEntropy(),
         clock=clock,
-        telemetry=telemetry,
-        cache=cache,
-        admission=admission,
+        options=options,
     )
     replica.curators.new_salt = known_salt
-    if ownership is not None:
-        replica.share(ownership)
     yield replica
     replica.close()
 

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -16,10 +16,18 @@ from service.ledger.model.api_keys import Pepper
 from service.ledger.model.rows import ReplicaAddress
 from service.ledger.ports.alarms import AlarmNotice
 from service.ledger.ports.cache import Cache
+from service.ledger.ports.identity import IdentityProvider
+from service.ledger.ports.row_reader import ReaderHere, RowReader
+from service.ledger.ports.shards import NO_SHARDS, ShardBackend
 from service.ledger.ports.telemetry import Telemetry
 from service.ledger.ports.witness import Witness
 from service.maintenance.alarm_delivery import AlarmDelivery
+from service.maintenance.amend import Amender
+from service.maintenance.price_tables import PriceTables
+from service.maintenance.start_check import StartChecks
+from service.maintenance.summary_points import SummaryPoints
 from service.query.cost import Speed
+from service.query.division import shards_for
 from service.run.home import pepper_of
 from service.run.lost import refuse_to_begin
 from service.run.peers import tell_of_peers
@@ -39,7 +47,7 @@ from service.store.witness.file import FileWitness
 from service.store.witness.redis import RedisWitness
 from service.workflows.clock import PlausibleClock
 from service.workflows.provider_sign_ins import CALLBACK, ClaimRules, Grant
-from service.workflows.replica import Replica
+from service.workflows.replica import Replica, ReplicaOptions
 from service.writer.admission.admission import Admission, MemoryBound
 from service.writer.admission.rate_limit import Limiter, Rate
 from service.writer.admission.scheduler import Scheduler, slot_rules
@@ -99,26 +107,33 @@ def open_adapters(
         values = RedisKeyValueStore(servers.redis_url, timeout_s=settings.redis_timeout_ms / 1000)
         cache = opened.enter_context(closing(SealedCache(values, pepper.cache_key())))
         ownership = None if forward_url is None else opened.enter_context(_owning(servers, pepper, forward_url))
-        replica = Replica(
-            store=store,
-            witness=witness,
-            pepper=pepper,
-            entropy=system_entropy,
-            clock=wall_clock,
+        options = ReplicaOptions(
             telemetry=telemetry,
             cache=cache,
-            admission=_admission(settings, cache, speed_of(settings, store)) if serves else None,
+            transfers=_transfers(settings),
+            ownership=ownership,
+            reader=opened.enter_context(_reader()),
+            vector_bytes_max=settings.vector_bytes_max,
+            parameters_bytes_max=settings.parameters_bytes_max,
         )
-        opened.enter_context(_transfers(settings, replica))
-        if ownership is not None:
-            replica.share(ownership)
-            ownership.open()
-        opened.enter_context(closing(replica))
-        replica.readiness.check_witnesses()
         if serves:
-            _divide(replica, settings.shards, settings.ray_address)
-            _admit_by_provider(replica, settings)
-            opened.enter_context(_looking_after(replica, settings))
+            options = replace(
+                options,
+                admission=_admission(settings, cache, speed_of(settings, store)),
+                provider=_provider(settings),
+                shard_backend=_shard_backend(settings),
+                shards_for=lambda record: shards_for(record.capacity, shards_max=settings.shards),
+                amender=Amender(),
+                points=SummaryPoints(store, clock=now, tell=opened.enter_context(_alarms(settings))),
+                background=(StartChecks(store), PriceTables()),
+            )
+        replica = Replica(
+            store=store, witness=witness, pepper=pepper, entropy=system_entropy, clock=wall_clock, options=options
+        )
+        opened.enter_context(closing(replica))
+        if ownership is not None:
+            ownership.open()
+        replica.readiness.check_witnesses()
         yield Adapters(replica=replica, store=store, witness=witness, servers=servers)
 
 
@@ -130,47 +145,35 @@ def tell_of_cache(redis_url: str) -> None:
         start_log.warning("the cache of REDIS_URL cannot be reached: %s; queries go on without it", fault)
 
 
-@contextmanager
-def _looking_after(replica: Replica, settings: Settings) -> Iterator[None]:
-    """The work in the background of a process that serves."""
-    with _alarms(settings) as tell:
-        replica.check_ledgers()
-        replica.amend_ledgers()
-        replica.prepare_prices()
-        replica.overview.follow(tell)
-        yield
+def _shard_backend(settings: Settings) -> ShardBackend:
+    """The processes of large datasets, if these are asked for; more of them than cores work by turns.
 
+    Raises ShardsUnusable, and SettingsError where nothing would be divided over a cluster.
+    """
+    if settings.ray_address is not None:
+        if settings.shards == 1:
+            raise SettingsError("SPARING_RAY_ADDRESS needs SPARING_SHARDS of at least 2")
+        from sparing_ray.shards import RayShards  # noqa: PLC0415 - few have a cluster
 
-def _divide(replica: Replica, shards_max: int, cluster_address: str | None) -> None:
-    """Large datasets over several processes, if these are asked for; more of them than cores work by turns."""
-    if cluster_address is not None:
-        _divide_over_cluster(replica, shards_max, cluster_address)
-        return
-    if shards_max == 1:
-        return
+        return RayShards(settings.ray_address)
+    if settings.shards == 1:
+        return NO_SHARDS
     from service.store.shards import ProcessShards  # noqa: PLC0415 - few have shards
 
     cores = os.cpu_count() or 1
-    if shards_max > cores:
+    if settings.shards > cores:
         log.warning(
-            "SPARING_SHARDS is %d, and this machine has %d cores: shards will wait for each other", shards_max, cores
+            "SPARING_SHARDS is %d, and this machine has %d cores: shards will wait for each other",
+            settings.shards,
+            cores,
         )
-    replica.divide(ProcessShards(), shards_max)
+    return ProcessShards()
 
 
-def _divide_over_cluster(replica: Replica, shards_max: int, address: str) -> None:
-    """Large datasets over a cluster. Raises ShardsUnusable, and SettingsError where nothing would be divided."""
-    if shards_max == 1:
-        raise SettingsError("SPARING_RAY_ADDRESS needs SPARING_SHARDS of at least 2")
-    from sparing_ray.shards import RayShards  # noqa: PLC0415 - few have a cluster
-
-    replica.divide(RayShards(address), shards_max)
-
-
-def _admit_by_provider(replica: Replica, settings: Settings) -> None:
-    """Sign-in by the organisation's identity provider, if there is one."""
+def _provider(settings: Settings) -> tuple[IdentityProvider, ClaimRules] | None:
+    """The organisation's identity provider, if there is one, and what its claims grant."""
     if settings.oidc_issuer is None or settings.oidc_client_id is None or settings.oidc_origin is None:
-        return
+        return None
     from service.store.openid_connect import ClientRegistration, OpenIdProvider  # noqa: PLC0415 - few have one
 
     grants = {
@@ -191,7 +194,7 @@ def _admit_by_provider(replica: Replica, settings: Settings) -> None:
         name_claim=settings.oidc_name_claim,
         individual_claim=settings.oidc_individual_claim,
     )
-    replica.admit_by(OpenIdProvider(registration, clock=now), rules)
+    return OpenIdProvider(registration, clock=now), rules
 
 
 @contextmanager
@@ -205,19 +208,20 @@ def _alarms(settings: Settings) -> Iterator[Callable[[AlarmNotice], None]]:
         yield delivery.put
 
 
-@contextmanager
-def _transfers(settings: Settings, replica: Replica) -> Iterator[None]:
-    """The bounds of uploads, exports and vectors; uploads are read by processes, where the kernel limits memory."""
+def _transfers(settings: Settings) -> Transfers:
+    """The bounds of uploads and exports."""
     spools = SpoolBounds(principal_bytes_max=settings.spool_bytes_max, bytes_max=settings.spool_bytes_total_max)
-    replica.transfers = Transfers(settings.memory_bytes_max // 2, spools)
-    replica.curators.vector_bytes_max = settings.vector_bytes_max
-    replica.parameter_storage.bytes_max = settings.parameters_bytes_max
+    return Transfers(settings.memory_bytes_max // 2, spools)
+
+
+@contextmanager
+def _reader() -> Iterator[RowReader]:
+    """The reader of uploads: processes of its own, where the kernel limits memory."""
     if sys.platform != "linux":
-        yield
+        yield ReaderHere()
         return
     with closing(DecoderProcess()) as reader:
-        replica.read_with(reader)
-        yield
+        yield reader
 
 
 @contextmanager

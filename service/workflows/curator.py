@@ -23,7 +23,7 @@ from service.ledger.model.views import (
     Page,
     UploadReport,
 )
-from service.ledger.ports.row_reader import FirstRowsRequest, ReaderHere, RowReader
+from service.ledger.ports.row_reader import FirstRowsRequest, RowReader
 from service.ledger.ports.store import Store
 from service.ledger.ports.transaction import LongAct, Transaction
 from service.query.keys import Key
@@ -33,7 +33,7 @@ from service.reads.act_log import acts
 from service.reads.individual_record import IndividualRecord, individual_record
 from service.reads.ledger import number_of, receipts, slot_of, snapshot
 from service.workflows.corrections import Value, correcting
-from service.workflows.datasets import VECTOR_BYTES_MAX, Counts, Registration, listed_datasets, register
+from service.workflows.datasets import Counts, Registration, listed_datasets, register
 from service.workflows.principals import Principals
 from service.workflows.registration_changes import Archiving, Extension, archiving, delete, extending
 from service.workflows.uploads import first_rows, store_upload
@@ -56,19 +56,20 @@ class Curators:
         pepper: Pepper,
         principals: Principals,
         amend: Callable[[DatasetRecord], None],
+        reader: RowReader,
+        vector_bytes_max: int,
     ) -> None:
         """`amend` starts the amendment of a dataset's ledger after an erasure. Uploads are read by `reader`."""
         self._store, self._registry, self._exchange, self._pepper = store, registry, exchange, pepper
-        self._principals, self._amend = principals, amend
-        self.reader: RowReader = ReaderHere()
+        self._principals, self._amend, self._reader = principals, amend, reader
         self.new_salt: Callable[[], bytes] = partial(token_bytes, SALT_BYTES)
         self.files = AccountFiles()
-        self.vector_bytes_max = VECTOR_BYTES_MAX
+        self._vector_bytes_max = vector_bytes_max
         self._counts = Counts(store)
 
     def register(self, registration: Registration) -> CuratorDataset:
         """Register a dataset. Raises NameTaken, DatasetMissing, InvalidRequest."""
-        witness, bytes_max = self._registry.witness, self.vector_bytes_max
+        witness, bytes_max = self._registry.witness, self._vector_bytes_max
         record = register(registration, self._store, witness, salt=self.new_salt(), vector_bytes_max=bytes_max)
         self._registry.displace(record)
         return self._counts.of(record)
@@ -94,17 +95,17 @@ class Curators:
 
         def store(record: DatasetRecord) -> UploadOutcome:
             source.seek(0)
-            return store_upload(record, self._registry.writer(record), self._pepper, request, source, self.reader)
+            return store_upload(record, self._registry.writer(record), self._pepper, request, source, self._reader)
 
         return self._as_registered(dataset, store)
 
     def preview_file(self, request: FirstRowsRequest, source: BinaryIO) -> FilePreview:
         """The first rows of a file that is for no table yet; nothing is stored. Raises InvalidRequest, Unavailable."""
-        return in_background(lambda: first_rows(source, request, self.reader), name="file-preview")
+        return in_background(lambda: first_rows(source, request, self._reader), name="file-preview")
 
     def prepare_uploads(self) -> None:
         """Get ready to read uploads, so that the first need not wait; a start does not need it."""
-        self.reader.open()
+        self._reader.open()
 
     def erase_individual(self, dataset: str, individual: str) -> None:
         """Erase a record and the keys to it; the account stays as a tombstone. Raises NotFound."""
@@ -121,7 +122,7 @@ class Curators:
 
     def extend(self, dataset: str, extension: Extension) -> CuratorDataset:
         """Add categories, columns, tables or capacity, and open an epoch. Raises NotFound, InvalidRequest."""
-        return self._change(dataset, extending(extension, vector_bytes_max=self.vector_bytes_max))
+        return self._change(dataset, extending(extension, vector_bytes_max=self._vector_bytes_max))
 
     def archive(self, dataset: str, wish: Archiving) -> CuratorDataset:
         """End all queries and uploads of a dataset for good; its ledger is kept. Raises NotFound."""

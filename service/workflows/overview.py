@@ -17,7 +17,6 @@ from service.incidents import report_incident
 from service.ledger.model.errors import ClockImplausible, InvalidRequest
 from service.ledger.model.rows import DatasetRecord
 from service.ledger.model.views import BudgetSummary
-from service.ledger.ports.alarms import AlarmNotice
 from service.ledger.ports.cache import Cache, LedgerPosition, SharedSummary
 from service.ledger.ports.store import BudgetAlarm, Store, SummaryPoint
 from service.maintenance.reconcile import plan_of, witnessed
@@ -90,20 +89,20 @@ class BackupState:
 class Overview:
     """The overview of each dataset. Thread-safe."""
 
-    def __init__(self, *, store: Store, registry: DatasetRegistry, clock: Callable[[], datetime], cache: Cache) -> None:
-        """`cache` is shared with the other replicas, and holds summaries."""
+    def __init__(
+        self,
+        *,
+        store: Store,
+        registry: DatasetRegistry,
+        clock: Callable[[], datetime],
+        cache: Cache,
+        points: SummaryPoints | None,
+    ) -> None:
+        """`cache` is shared with the other replicas, and holds summaries; `points` keeps points of these."""
         self._store, self._registry, self._clock, self._cache = store, registry, clock, cache
         self._verifications: dict[int, Verification] = {}
         self._lock = threading.Lock()
-        self._points: SummaryPoints | None = None
-
-    def follow(self, tell: Callable[[AlarmNotice], None] = lambda _: None) -> None:
-        """Keep points of the summary, from now on, of every dataset that is opened for writing.
-
-        `tell`, which must not wait, is called for each alarm that rings.
-        """
-        self._points = SummaryPoints(self._store, clock=self._clock, tell=tell)
-        self._registry.attach(self._points)
+        self._points = points
 
     def summary(self, dataset: str) -> BudgetSummary:
         """The remaining budgets; accounts are copied page by page between queries. Raises NotFound, Unavailable."""

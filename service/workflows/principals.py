@@ -47,11 +47,10 @@ class Claim(NamedTuple):
 class Principals:
     """Creates, revokes and authenticates principals."""
 
-    def __init__(self, *, store: Store, pepper: Pepper, clock: Clock) -> None:
-        self._store, self._pepper, self._clock = store, pepper, clock
+    def __init__(self, *, store: Store, pepper: Pepper, clock: Clock, has_provider: bool = False) -> None:
+        """With a provider, principals without a key are known, for whom it vouches."""
+        self._store, self._pepper, self._clock, self._has_provider = store, pepper, clock, has_provider
         self._remembered: dict[UUID, tuple[PrincipalRecord, datetime]] = {}
-        self.has_provider = False
-        """Principals without a key are known, for whom an identity provider vouches."""
 
     def remembered(self, api_key: str) -> Principal | None:
         """The principal of a key that was recognised less than REMEMBERED_FOR ago; None if the key must be looked up.
@@ -116,7 +115,7 @@ class Principals:
     def _is_good(self, record: PrincipalRecord, claim: Claim, now: datetime) -> bool:
         if not record.is_valid(now) or not compare_digest(record.key_hash, claim.key_hash):
             return False
-        return self.has_provider or record.key_hash != NO_KEY
+        return self._has_provider or record.key_hash != NO_KEY
 
     def create(
         self,

@@ -13,7 +13,7 @@ from typing import Annotated, Final
 from service.ledger.model.errors import ClockImplausible
 from service.ledger.model.rows import DatasetRecord
 from service.ledger.model.views import Principal
-from service.ledger.ports.shards import NO_SHARDS
+from service.ledger.ports.shards import ShardBackend
 from service.ledger.ports.store import Store, StoreUnavailable
 from service.ledger.ports.witness import WitnessUnavailable
 from service.query.schema import doc
@@ -56,10 +56,12 @@ class ShardHealth:
 class Readiness:
     """The problems that keep this process from serving; looked at anew at most once a second."""
 
-    def __init__(self, *, store: Store, registry: DatasetRegistry, clock: PlausibleClock) -> None:
+    def __init__(
+        self, *, store: Store, registry: DatasetRegistry, clock: PlausibleClock, backend: ShardBackend
+    ) -> None:
         self._store, self._registry, self.clock = store, registry, clock
         self._found = datetime.min.replace(tzinfo=UTC), ReadinessReport()
-        self.shard_backend = NO_SHARDS
+        self._backend = backend.backend
         self._look_under_way: threading.Thread | None = None
         self._lock = threading.Lock()
         self._is_witness_gone = False
@@ -112,7 +114,7 @@ class Readiness:
         divided = [writer for writer in self._registry.opened() if writer.shards.count > 1]
         return {
             writer.committer.state.record.name: ShardHealth(
-                backend=self.shard_backend.backend,
+                backend=self._backend,
                 shards=writer.shards.count,
                 ready=writer.shards.count - len(writer.shards.lost),
                 restarts=writer.shards.restarts,

@@ -1,26 +1,28 @@
 """One replica of the service: its wiring, its life cycle, and one facade for each audience."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
+from service.bounds import PARAMETERS_BYTES_MAX
 from service.core.noise import Entropy
 from service.ledger.model.api_keys import Pepper
 from service.ledger.model.rows import DatasetRecord
 from service.ledger.ports.cache import Cache, NoCache
 from service.ledger.ports.identity import IdentityProvider
-from service.ledger.ports.row_reader import RowReader
+from service.ledger.ports.row_reader import ReaderHere, RowReader
 from service.ledger.ports.shards import NO_SHARDS, ShardBackend
 from service.ledger.ports.store import Store
 from service.ledger.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.ledger.ports.witness import Witness
 from service.maintenance.amend import Amender
-from service.maintenance.price_tables import PriceTables
-from service.maintenance.start_check import StartChecks
-from service.query.division import shards_for
+from service.maintenance.summary_points import SummaryPoints
 from service.workflows.analyst import Analysts
 from service.workflows.auditor import Auditors
 from service.workflows.clock import PlausibleClock
 from service.workflows.curator import Curators
+from service.workflows.datasets import VECTOR_BYTES_MAX
 from service.workflows.individual import Individuals
 from service.workflows.overview import Overview
 from service.workflows.principals import Principals
@@ -31,7 +33,7 @@ from service.workflows.readiness import Readiness
 from service.workflows.sign_ins import SignIns
 from service.writer.admission.admission import MEMORY_BYTES_MAX, Admission
 from service.writer.admission.transfers import Transfers
-from service.writer.registry import DatasetRegistry
+from service.writer.registry import BackgroundService, DatasetRegistry
 from service.writer.replication.exchange import NO_EXCHANGE, ReplicaExchange
 from service.writer.replication.ownership import Ownership
 from service.writer.rollback.guard import RollbackGuard
@@ -39,13 +41,42 @@ from service.writer.shards.divided import DividedShards
 from service.writer.threads import WriterThread
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaOptions:
+    """The parts that a replica may have; by default it works on every dataset, undivided, and on nothing by itself.
+
+    A `cache` is shared with the other replicas. With an `ownership` the replica works only on datasets that this
+    process owns, with a `provider` browsers sign in by that too, and `reader` reads the uploads. `amender` amends
+    ledgers after erasures and `points` keeps points of the summaries; they and the rest of the `background` work on
+    each dataset whose writer is opened, and are closed with the replica.
+    """
+
+    telemetry: Telemetry = NULL_TELEMETRY
+    cache: Cache | None = None
+    admission: Admission = field(default_factory=Admission)
+    transfers: Transfers = field(default_factory=partial(Transfers, MEMORY_BYTES_MAX))
+    ownership: Ownership | None = None
+    provider: tuple[IdentityProvider, ClaimRules] | None = None
+    reader: RowReader = field(default_factory=ReaderHere)
+    vector_bytes_max: int = VECTOR_BYTES_MAX
+    parameters_bytes_max: int = PARAMETERS_BYTES_MAX
+    shard_backend: ShardBackend = NO_SHARDS
+    shards_for: Callable[[DatasetRecord], int] = lambda _: 1
+    amender: Amender | None = None
+    points: SummaryPoints | None = None
+    background: tuple[BackgroundService, ...] = ()
+
+    def services(self) -> Iterator[BackgroundService]:
+        """All that works in the background."""
+        yield from self.background
+        yield from (each for each in (self.amender, self.points) if each is not None)
+
+
 class Replica:
     """The entry point of the API and the command line: `analysts`, `curators`, `individuals`, `auditors`, `principals`.
 
     Thread-safe. Callers are already authenticated; `close` lets every dataset's writer finish.
     """
-
-    shard_backend: ShardBackend = NO_SHARDS
 
     def __init__(
         self,
@@ -55,25 +86,32 @@ class Replica:
         pepper: Pepper,
         entropy: Entropy,
         clock: Callable[[], datetime],
-        telemetry: Telemetry = NULL_TELEMETRY,
-        cache: Cache | None = None,
-        admission: Admission | None = None,
+        options: ReplicaOptions | None = None,
     ) -> None:
-        """Wire the parts; datasets are loaded when first asked for. `cache` is shared with the other replicas."""
-        clock = PlausibleClock(clock)
-        self.admission = admission or Admission()
-        self.limiter, self.transfers = self.admission.limiter, Transfers(MEMORY_BYTES_MAX)
-        self.ownership: Ownership | None = None  # every process works on every dataset
-        self.provider_sign_ins: ProviderSignIns | None = None  # browsers sign in by keys alone
-        self._exchange = NO_EXCHANGE if cache is None else ReplicaExchange(cache)
-        self._store, self._entropy, self._telemetry = store, entropy, telemetry
-        self._pepper, self._clock = pepper, clock
-        self._amender: Amender | None = None
-        self.registry = DatasetRegistry(store=store, witness=witness, opening=self._open_writer)
-        self.readiness = Readiness(store=store, registry=self.registry, clock=clock)
-        self.principals = Principals(store=store, pepper=pepper, clock=clock)
+        """Wire the parts; datasets are loaded when first asked for."""
+        clock, options = PlausibleClock(clock), options or ReplicaOptions()
+        self.admission, self.transfers, self.ownership = options.admission, options.transfers, options.ownership
+        self.limiter = self.admission.limiter
+        self._exchange = NO_EXCHANGE if options.cache is None else ReplicaExchange(options.cache)
+        self._entropy, self._options = entropy, options
+        self.registry = DatasetRegistry(
+            store=store,
+            witness=witness,
+            opening=self._open_writer,
+            admits=(lambda _: True) if self.ownership is None else self.ownership.admits,
+            shards_for=options.shards_for,
+            background=[*options.services()],
+        )
+        self.readiness = Readiness(store=store, registry=self.registry, clock=clock, backend=options.shard_backend)
+        has_provider = options.provider is not None
+        self.principals = Principals(store=store, pepper=pepper, clock=clock, has_provider=has_provider)
         self.sign_ins = SignIns(store=store, principals=self.principals, pepper=pepper, clock=clock)
-        self.parameter_storage = ParameterStorage(self.registry.guard)
+        self.provider_sign_ins = (
+            None
+            if options.provider is None
+            else ProviderSignIns(*options.provider, store=store, principals=self.principals, pepper=pepper, clock=clock)
+        )
+        self.parameter_storage = ParameterStorage(self.registry.guard, options.parameters_bytes_max)
         self._submitter = QuerySubmitter(
             registry=self.registry, admission=self.admission, clock=clock, parameter_storage=self.parameter_storage
         )
@@ -87,10 +125,16 @@ class Replica:
             pepper=pepper,
             principals=self.principals,
             amend=self._amend,
+            reader=options.reader,
+            vector_bytes_max=options.vector_bytes_max,
         )
-        self.overview = Overview(store=store, registry=self.registry, clock=clock, cache=cache or NoCache())
+        self.overview = Overview(
+            store=store, registry=self.registry, clock=clock, cache=options.cache or NoCache(), points=options.points
+        )
         self.individuals = Individuals(registry=self.registry, exchange=self._exchange, askers=self.principals.askers)
         self.auditors = Auditors(registry=self.registry)
+        if self.ownership is not None:
+            self.ownership.watch(self._let_go)
 
     def close(self) -> None:
         """Refuse new requests, finish the waiting ones, and stop. The store must outlive this call."""
@@ -99,44 +143,10 @@ class Replica:
         self.registry.close()
         self._exchange.close()
 
-    def share(self, ownership: Ownership) -> None:
-        """Work from now on only on datasets that this process owns. To be called before the first request."""
-        self.ownership, self.registry.admits = ownership, ownership.admits
-        ownership.watch(self._let_go)
-
-    def admit_by(self, provider: IdentityProvider, rules: ClaimRules) -> None:
-        """Let browsers sign in by an identity provider too. To be called before the first request."""
-        self.principals.has_provider = True
-        self.provider_sign_ins = ProviderSignIns(
-            provider, rules, store=self._store, principals=self.principals, pepper=self._pepper, clock=self._clock
-        )
-
-    def read_with(self, reader: RowReader) -> None:
-        """Read uploads from now on with `reader`, and not in this process. To be called before the first request."""
-        self.curators.reader = reader
-
-    def divide(self, backend: ShardBackend, shards_max: int) -> None:
-        """Divide large datasets over so many shards at most. To be called before the first request."""
-        self.shard_backend = self.readiness.shard_backend = backend
-        self.registry.shards_for = lambda record: shards_for(record.capacity, shards_max=shards_max)
-
     def leave(self) -> None:
         """Let other processes take over the datasets; accepted requests are still finished. Safe in signal handlers."""
         if self.ownership is not None:
             self.ownership.leave()
-
-    def check_ledgers(self) -> None:
-        """Check, from now on, the end of a dataset's ledger in the background whenever its writer is opened."""
-        self.registry.attach(StartChecks(self._store))
-
-    def amend_ledgers(self) -> None:
-        """Amend the ledger, from now on, after each erasure and for unfinished ones whenever a writer is opened."""
-        self._amender = Amender()
-        self.registry.attach(self._amender)
-
-    def prepare_prices(self) -> None:
-        """Make the prices of Laplace noise, from now on, in the background whenever a dataset's writer is opened."""
-        self.registry.attach(PriceTables())
 
     def waiting(self) -> int:
         """The number of submissions and acts waiting in all writers together."""
@@ -155,8 +165,8 @@ class Replica:
         self.registry.preload(self._claims)
 
     def _amend(self, record: DatasetRecord) -> None:
-        if self._amender is not None:
-            self._amender.ask(record, self.registry.writer(record))
+        if self._options.amender is not None:
+            self._options.amender.ask(record, self.registry.writer(record))
 
     def _claims(self, dataset_id: int) -> bool:
         return self.ownership is None or self.ownership.is_here(self.ownership.claim(dataset_id))
@@ -167,14 +177,14 @@ class Replica:
 
     def _open_shards(self, record: DatasetRecord) -> DividedShards | None:
         count = self.registry.shards_for(record)
-        return None if count == 1 else DividedShards(self.shard_backend.open(record, count))
+        return None if count == 1 else DividedShards(self._options.shard_backend.open(record, count))
 
     def _open_writer(self, record: DatasetRecord, guard: RollbackGuard) -> WriterThread:
         writer = WriterThread(
             record=record,
             guard=guard,
             entropy=self._entropy,
-            telemetry=self._telemetry,
+            telemetry=self._options.telemetry,
             exchange=self._exchange,
             shards_opened=self._open_shards(record),
             when_free=None if self.admission.scheduler is None else self.admission.scheduler.when_free,

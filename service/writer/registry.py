@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
 from service.incidents import report_incident
@@ -39,27 +39,31 @@ class DatasetRegistry:
     """At most one writer and one guard of each dataset. Thread-safe."""
 
     def __init__(
-        self, *, store: Store, witness: Witness, opening: Opening, admits: Callable[[int], bool] = lambda _: True
+        self,
+        *,
+        store: Store,
+        witness: Witness,
+        opening: Opening,
+        admits: Callable[[int], bool],
+        shards_for: Callable[[DatasetRecord], int],
+        background: Sequence[BackgroundService],
     ) -> None:
         """`opening` makes a writer; it is called by one thread at a time.
 
-        `admits` says whether this process may work on a dataset.
+        `admits` says whether this process may work on a dataset, and `shards_for` over how many shards it will have
+        it. The services of the `background` are opened here and are told of each writer that is opened.
         """
         self.witness = witness
-        self._store, self._opening, self.admits = store, opening, admits
+        self._store, self._opening, self._admits, self.shards_for = store, opening, admits, shards_for
         self._records: dict[str, tuple[DatasetRecord, float]] = {}
         self._guards: dict[int, RollbackGuard] = {}
         self._writers: dict[int, WriterThread] = {}
         self._let_go: list[WriterThread] = []
-        self._background: list[BackgroundService] = []
+        self._background = background
         self._lock = threading.Lock()
         self.are_open = True
-        self.shards_for: Callable[[DatasetRecord], int] = lambda _: 1
-
-    def attach(self, service: BackgroundService) -> None:
-        """From now on tell `service` of each writer that is opened, and close it before the writers."""
-        service.open()
-        self._background.append(service)
+        for service in background:
+            service.open()
 
     def record(self, name: str) -> DatasetRecord:
         """The registration as it stands: its writer's, or the store's. Raises UnknownDataset."""
@@ -118,7 +122,7 @@ class DatasetRegistry:
 
     def writer(self, record: DatasetRecord) -> WriterThread:
         """The writer of a dataset. Raises Unavailable when all are closed, or another process works on the dataset."""
-        if not self.admits(record.id):
+        if not self._admits(record.id):
             raise Unavailable
         opened = self._writers.get(record.id)
         if opened is not None and self.are_open:

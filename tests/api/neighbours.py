@@ -19,7 +19,7 @@ from service.api.middleware.request_context import DrainState
 from service.ledger.model.rows import Lease, ReplicaAddress
 from service.ledger.ports.store import StoreUnavailable
 from service.ledger.ports.telemetry import NullTelemetry
-from service.workflows.replica import Replica
+from service.workflows.replica import Replica, ReplicaOptions
 from service.writer.replication.ownership import Ownership
 from tests.api.world import PEPPER, Settings, World, build_world, client_of, created_app, wall_clock
 from tests.factories import SeededEntropy
@@ -173,11 +173,17 @@ async def neighbours(*, store: MemoryStore | None = None, edge: HttpOptions | No
             edge=replace(edge, drain_state=DrainState(owning.leave), telemetry=counts[0]),
             store=store,
             witness=witness,
-            ownership=owning,
+            options=ReplicaOptions(ownership=owning),
             clock=lambda: now,
         )
-        replica = Replica(store=store, witness=witness, pepper=PEPPER, entropy=SeededEntropy(), clock=wall_clock)
-        replica.share(others)
+        replica = Replica(
+            store=store,
+            witness=witness,
+            pepper=PEPPER,
+            entropy=SeededEntropy(),
+            clock=wall_clock,
+            options=ReplicaOptions(ownership=others),
+        )
         app = created_app(replica, Settings(), replace(edge, drain_state=DrainState(others.leave), telemetry=counts[1]))
         other = replace(owner, replica=replica, app=app, client=client_of(app))
         async with served(owner.app, listener) as server, owner.client, other.client:

@@ -10,6 +10,7 @@ from service.api.app import HttpOptions
 from service.api.middleware.release_slots import Slots
 from service.api.place import Place, PlacesByName
 from service.query.cost import Speed
+from service.workflows.replica import ReplicaOptions
 from service.writer.admission.admission import Admission
 from service.writer.admission.scheduler import Dispatcher, slot_rules
 from tests.api.clocks import FakeTime
@@ -76,7 +77,8 @@ class Slotted:
         )
         self.admission = Admission()
         edge = HttpOptions(slots=Slots(length_ns=SLOT), clock=self.time.clock())
-        self.world = build_world(edge=edge, admission=self.admission)  # without slots, so that nothing waits for a step
+        options = ReplicaOptions(admission=self.admission)  # without slots, so that nothing waits for a step
+        self.world = build_world(edge=edge, options=options)
         self.admission.scheduler = self.dispatcher
         self.zero = self.time.ns
 

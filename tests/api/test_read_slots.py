@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from service.workflows.replica import ReplicaOptions
 from service.writer.admission.admission import Admission
 from service.writer.admission.scheduler import ACTS_WAITING_MAX, START_NS
 from tests.api.slotted import MS, SLOT, Client, Slotted
@@ -183,7 +184,7 @@ async def test_an_individual_with_too_many_reads_is_busy(slotted: Slotted) -> No
 async def test_without_slots_a_read_begins_at_once_within_the_bound_on_memory() -> None:
     """Beyond it, it is refused."""
     admission = Admission()
-    world = build_world(admission=admission)
+    world = build_world(options=ReplicaOptions(admission=admission))
     assert (await world.call("analyst", "GET", "/v1/queries")).status_code == 200
     assert admission.memory.requests == 0
     admission.memory.bytes_max = 10

@@ -16,6 +16,7 @@ from service.ledger.ports.telemetry import NullTelemetry
 from service.query.cost import Costs, Speed
 from service.query.parse import parse_query
 from service.query.plan import compile_query
+from service.workflows.replica import ReplicaOptions
 from service.writer.admission.admission import Admission
 from service.writer.admission.scheduler import slot_rules
 from tests.api.clocks import FakeTime, PassingDispatcher
@@ -83,7 +84,7 @@ class Timed:
         edge = HttpOptions(slots=slots, clock=self.time.clock(), telemetry=self.overruns)
         dispatcher = PassingDispatcher(slot_rules(SLOT, SPEED), self.time, deadline_ns=deadline_ms * MS)
         admission = Admission(speed=SPEED, scheduler=dispatcher if has_slots else None)
-        self.world: World = build_world(edge=edge, store=self.store, admission=admission)
+        self.world: World = build_world(edge=edge, store=self.store, options=ReplicaOptions(admission=admission))
         self.time.pass_to(self.time.ns // SLOT * SLOT + SLOT)
 
     async def send(self, method: str, path: str, *, role: str = "analyst", **options: Any) -> tuple[int, float]:

@@ -19,9 +19,7 @@ from service.ledger.model.views import Role
 from service.ledger.ports.witness import Witness
 from service.query.parse import parse_query
 from service.workflows.datasets import Registration
-from service.workflows.replica import Replica
-from service.writer.admission.admission import Admission
-from service.writer.replication.ownership import Ownership
+from service.workflows.replica import Replica, ReplicaOptions
 from tests.digests import known_salt
 from tests.factories import SeededEntropy
 from tests.memory.cache import MemoryWitness
@@ -141,8 +139,7 @@ def build_world(
     edge: HttpOptions | None = None,
     store: MemoryStore | None = None,
     witness: Witness | None = None,
-    admission: Admission | None = None,
-    ownership: Ownership | None = None,
+    options: ReplicaOptions | None = None,
     app: FastAPI | None = None,
     clock: Callable[[], datetime] = wall_clock,
     entropy: Entropy | None = None,
@@ -150,8 +147,8 @@ def build_world(
 ) -> World:
     """A replica with the dataset `care`, five people, and the analyst's first release, which `query_id` names.
 
-    With `ownership`, the replica owns the dataset. With `app`, made by an earlier call without options, that
-    application serves this replica from now on.
+    With an ownership among the `options`, the replica owns the dataset. With `app`, made by an earlier call with no
+    `edge`, that application serves this replica from now on.
     """
     store = store or MemoryStore()
     replica = Replica(
@@ -160,25 +157,23 @@ def build_world(
         pepper=PEPPER,
         entropy=entropy or SeededEntropy(),
         clock=clock,
-        admission=admission,
+        options=options,
     )
     replica.curators.new_salt = known_salt
-    if ownership is not None:
-        replica.share(ownership)
     if app is None:
         app = created_app(replica, Settings(**settings), edge)
     app.state.replica = replica
     world = World(replica=replica, store=store, app=app, client=client_of(app))
     registration = {"name": "care", "guarantee": {"rho": "1"}, "capacity": 1000, "tables": TABLES}
     replica.curators.register(Registration.model_validate(registration))
-    if ownership is not None:
-        ownership.claim(1)
+    if replica.ownership is not None:
+        replica.ownership.claim(1)
     replica.curators.append_rows("care", "people", "text/csv", io.BytesIO(PEOPLE))
     for role in ROLES:
         world.enrol(role, role, **({"dataset": "care", "individual": "ada"} if role == "individual" else {}))
     world.enrol("spare", "auditor")
-    if ownership is not None:
-        ownership.claim(1)  # on a slow machine the first lease has run out
+    if replica.ownership is not None:
+        replica.ownership.claim(1)  # on a slow machine the first lease has run out
     analyst = replica.principals.authenticate(world.keys["analyst"])
     if analyst is None:
         raise RuntimeError("a key just made must be known")

@@ -26,7 +26,7 @@ from tests.leaks.worlds import (
     upload_people,
     visits_of,
 )
-from tests.memory.shards import MemoryShards, divide
+from tests.memory.shards import MemoryShards, dividing
 from tests.memory.store import MemoryStore
 
 SHARDS: Final = 3
@@ -57,9 +57,8 @@ def divided_dataset(
     one: str, kind: Kind, *, is_last: bool = True
 ) -> Iterator[tuple[Replica, MemoryShards, MemoryStore]]:
     """A replica with the dataset over three shards, with the one person as the kind says."""
-    store = MemoryStore()
-    with open_replica(store, SeededEntropy(9)) as replica:
-        backend = divide(replica, SHARDS)
+    store, backend = MemoryStore(), MemoryShards()
+    with open_replica(store, SeededEntropy(9), options=dividing(backend, SHARDS)) as replica:
         register(replica, rho=RHO, tables=TABLES, capacity=SHARDS * PAGE_SLOTS)
         present: list[Row | None] = [row for row in people() if row[0] != one]
         own = kind.row(next(row for row in people() if row[0] == one))

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from service.store.redis.sealed import Item, SealedCache, Swap
+from service.workflows.replica import ReplicaOptions
 from tests.factories import ask, open_replica, register, upload
 from tests.memory.cache import MemoryKeyValueStore, MemoryServer
 from tests.waiting import until
@@ -34,7 +35,7 @@ class Watched(MemoryKeyValueStore):
 def watched(people: Sequence[Sequence[object]]) -> list[str]:
     """Every name that was seen while the same queries were asked about these people, until they could not pay."""
     values = Watched()
-    with open_replica(cache=SealedCache(values, bytes(32))) as replica:
+    with open_replica(options=ReplicaOptions(cache=SealedCache(values, bytes(32)))) as replica:
         register(replica, rho="0.5")
         upload(replica, "people", people)
         who = analyst_like(replica.principals.create(role="analyst", name="ana")[0], 7)

@@ -36,6 +36,7 @@ from tests.factories import SeededEntropy, open_replica
 from tests.keys import LEDGER_KEY
 from tests.leaks.wire import READ, ROW, Note, NotingProxy, sizes
 from tests.memory.cache import MemoryWitness
+from tests.memory.shards import dividing
 from tests.rotation import one_of
 
 pytestmark = pytest.mark.slow
@@ -141,9 +142,7 @@ def opened(database_url: str, shards: int) -> Iterator[Replica]:
         store = PostgresStore(
             database_url, LEDGER_KEY, connections_max=1
         )  # a second one would begin whenever it is ready
-        with open_replica(store, SeededEntropy(3), MemoryWitness()) as replica:
-            replica.divide(ProcessShards(), shards)
-            replica.registry.shards_for = lambda _: shards
+        with open_replica(store, SeededEntropy(3), MemoryWitness(), dividing(ProcessShards(), shards)) as replica:
             yield replica
         store.close()
 

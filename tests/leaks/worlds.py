@@ -28,7 +28,7 @@ from service.core.laplace import laplace_worst_case_units
 from service.ledger.model.ledger_entry import LedgerEntry
 from service.ledger.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.query.estimated_items import ReleasedNumbers, items_of, stated_estimates
-from service.workflows.replica import Replica
+from service.workflows.replica import Replica, ReplicaOptions
 from tests.api.world import created_app
 from tests.factories import PEOPLE, VISITS, SeededEntropy, open_replica, register, upload
 from tests.memory.store import MemoryStore
@@ -397,7 +397,7 @@ def lived(
     comes later has another slot where the person is absent, and nothing else.
     """
     store = MemoryStore()
-    with open_replica(store, SeededEntropy(9), telemetry=telemetry) as replica:
+    with open_replica(store, SeededEntropy(9), options=ReplicaOptions(telemetry=telemetry)) as replica:
         furnish(replica, one, KINDS[kind], is_last=is_last, rule=rule, is_pure=is_pure)
         asked = PURE_SESSION if is_pure else SESSION
         exchanges = asyncio.run(session(replica, telemetry, amid=lambda: KINDS[kind].amid(replica, one), asked=asked))

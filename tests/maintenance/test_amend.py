@@ -12,7 +12,7 @@ from service.ledger.model.rows import Head
 from service.ledger.ports.store import Store, StoreUnavailable
 from service.maintenance import amend as amend_module
 from service.maintenance.amend import Amender, NoCheckpoint, amend_erased, stretches_left
-from service.workflows.replica import Replica
+from service.workflows.replica import Replica, ReplicaOptions
 from service.writer.state import DatasetState
 from service.writer.threads import WriterThread
 from tests.factories import SeededEntropy, analyst, ask, open_replica, upload
@@ -134,13 +134,12 @@ def test_the_values_of_an_erased_individual_are_in_no_row(replica: Replica, stor
 
 def test_a_replica_amends_on_a_thread_of_its_own(replica: Replica, store: Store) -> None:
     """Erasures found at the start, and later ones."""
-    replica.registry.let_go([1])
-    replica.amend_ledgers()
-    replica.preload()
-
-    until(lambda: is_amended(store))
-    replica.curators.erase_individual("survey", "bob")
-    until(lambda: is_amended(store, slot=1))
+    replica.close()
+    with open_replica(store, options=ReplicaOptions(amender=Amender())) as amending:
+        amending.preload()
+        until(lambda: is_amended(store))
+        amending.curators.erase_individual("survey", "bob")
+        until(lambda: is_amended(store, slot=1))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from service.accounting import laplace_prices
 from service.accounting.accountings import RenyiAccounting
 from service.maintenance.price_tables import PriceTables
 from service.query.language import Query
-from service.workflows.replica import Replica
+from service.workflows.replica import Replica, ReplicaOptions
 from tests.factories import analyst, ask, open_replica, register
 from tests.memory.store import MemoryStore
 from tests.waiting import until
@@ -31,8 +31,7 @@ def opened(replica: Replica, name: str, order: float) -> None:
 
 def test_tables_are_made_when_datasets_are_opened() -> None:
     """In the background, before anybody asks with Laplace noise; two datasets of one order need one table."""
-    with open_replica(MemoryStore()) as replica:
-        replica.prepare_prices()
+    with open_replica(MemoryStore(), options=ReplicaOptions(background=(PriceTables(),))) as replica:
         made = laplace_prices.renyi_prices.cache_info().misses
         for number, order in enumerate((17.25, 17.5, 17.25)):
             opened(replica, f"d{number}", order)

@@ -20,7 +20,7 @@ from service.ledger.ports.store import StoreUnavailable
 from service.maintenance import start_check
 from service.maintenance.start_check import StartCheck, StartChecks
 from service.store.postgres.store import PostgresStore
-from service.workflows.replica import Replica
+from service.workflows.replica import Replica, ReplicaOptions
 from tests.conftest import PostgresServer
 from tests.factories import TWO_PEOPLE, analyst, ask, open_replica, register, upload
 from tests.logged import lines_of
@@ -381,7 +381,7 @@ def checks(replica: Replica, store: FaultyStore, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(background, "RETRY_S", 0.0)
     monkeypatch.setattr(start_check, "LOOK_EVERY_S", 0.0)
     checks = StartChecks(store)
-    replica.registry._background.append(checks)  # without its thread
+    monkeypatch.setattr(replica.registry, "_background", [checks])  # without its thread
     return checks
 
 
@@ -511,11 +511,10 @@ def test_closing_ends_the_checks(replica: Replica, checks: StartChecks, store: F
     assert (store.begun, guard.code) == (begun, None)
 
 
-def test_a_replica_checks_opened_datasets_on_its_own_thread(replica: Replica) -> None:
-    """After `check_ledgers` was called."""
-    opened(replica, "one")
-    replica.registry.let_go([1])
-    replica.check_ledgers()
-    replica.preload()
-    until(lambda: code(replica, "one") == "ledger-damaged")
-    assert code(replica, "two") is None
+def test_a_replica_checks_opened_datasets_on_its_own_thread(replica: Replica, store: FaultyStore) -> None:
+    """With the checks in its background."""
+    replica.close()
+    with open_replica(store, options=ReplicaOptions(background=(StartChecks(store),))) as checking:
+        checking.preload()
+        until(lambda: code(checking, "one") == "ledger-damaged")
+        assert code(checking, "two") is None

@@ -19,8 +19,8 @@ from service.maintenance.summary_points import (
     WATCHED_EVERY_S,
     SummaryPoints,
 )
-from service.workflows.replica import Replica
-from tests.factories import CLOCK, analyst, ask
+from service.workflows.replica import Replica, ReplicaOptions
+from tests.factories import CLOCK, analyst, ask, open_replica
 from tests.logged import lines_of
 from tests.memory.store import MemoryStore
 from tests.waiting import until
@@ -199,15 +199,14 @@ def test_an_error_over_one_dataset_is_an_incident_and_the_others_go_on(
     assert world.after(POINT_EVERY_S) == [0]
 
 
-def test_the_thread_makes_points_until_it_is_closed(replica: Replica) -> None:
+def test_the_thread_makes_points_until_it_is_closed(replica: Replica, store: MemoryStore) -> None:
     """Through the replica, as a serving process has it; closing the replica ends the thread."""
-    replica.registry.let_go([1])  # points are made of what is opened from now on
-    replica.overview.follow()
-    replica.overview.summary("survey")
-    with replica.overview.watching("survey"):
-        until(lambda: len(replica.overview.history("survey").points) == 1)
-    assert replica.overview._points is not None
-    (thread,) = replica.overview._points._threads
-    assert thread.is_alive()
     replica.close()
+    points = SummaryPoints(store, clock=lambda: CLOCK)
+    with open_replica(store, options=ReplicaOptions(points=points)) as pointing:
+        pointing.overview.summary("survey")
+        with pointing.overview.watching("survey"):
+            until(lambda: len(pointing.overview.history("survey").points) == 1)
+        (thread,) = points._threads
+        assert thread.is_alive()
     assert not thread.is_alive()

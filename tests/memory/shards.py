@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from service.ledger.model.rows import DatasetRecord
-from service.ledger.ports.shards import Lane, ShardChannel, ShardLost
+from service.ledger.ports.shards import Lane, ShardBackend, ShardChannel, ShardLost
 from service.query.division import ShardPlace
-from service.workflows.replica import Replica
+from service.workflows.replica import ReplicaOptions
 from service.writer.shards.divided import DividedShards
 from service.writer.shards.shard import Shard
 from service.writer.state import DatasetState
@@ -88,12 +88,9 @@ class MemoryShards:
         return [*self.channels]
 
 
-def divide(replica: Replica, count: int) -> MemoryShards:
-    """Divide every dataset of a replica, however small, over so many shards of this process."""
-    backend = MemoryShards()
-    replica.divide(backend, count)
-    replica.registry.shards_for = lambda _: count
-    return backend
+def dividing(backend: ShardBackend, count: int) -> ReplicaOptions:
+    """Every dataset, however small, is divided over so many shards."""
+    return ReplicaOptions(shard_backend=backend, shards_for=lambda _: count)
 
 
 def divided(record: DatasetRecord, count: int) -> DividedShards:

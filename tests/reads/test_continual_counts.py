@@ -43,7 +43,7 @@ from tests.factories import (
     witness_of,
 )
 from tests.memory.cache import MemoryWitness
-from tests.memory.shards import divide
+from tests.memory.shards import MemoryShards, dividing
 from tests.memory.store import MemoryStore
 from tests.workflows.stores import FaultyStore
 from tests.workflows.surveys import NORWAY, entries_of, fill, findings, on_both_stores, writer_of
@@ -417,8 +417,7 @@ def test_what_if_passes_ticks_over(store: Store, replica: Replica, ana: Principa
 def test_shards_count_alike() -> None:
     """Over three shards, as over one."""
     store = MemoryStore()
-    with open_replica(store) as replica:
-        divide(replica, 3)
+    with open_replica(store, options=dividing(MemoryShards(), 3)) as replica:
         register(replica, monitor=MONITOR)
         upload(replica, "people", THREE_PEOPLE)
         who = analyst(replica)

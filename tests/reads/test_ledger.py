@@ -137,7 +137,7 @@ def test_refusals_are_those_of_the_workflows(replica: Replica, monkeypatch: pyte
     def away(*_: object, **__: object) -> None:
         raise StoreUnavailable
 
-    monkeypatch.setattr(replica._store, "transaction", away)
+    monkeypatch.setattr(replica.registry._store, "transaction", away)
     with pytest.raises(Unavailable):
         replica.auditors.ledger("survey", cursor=None, limit=9)
 

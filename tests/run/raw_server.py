@@ -27,6 +27,7 @@ from service.metrics import PrometheusTelemetry, metrics_served
 from service.run.listening import bound_socket, url_of
 from service.run.uvicorn_server import server_of
 from service.settings.settings import Settings
+from service.workflows.replica import ReplicaOptions
 from tests.factories import THREE_PEOPLE, open_replica, register, upload
 
 PATIENCE_S = 20.0
@@ -166,7 +167,7 @@ def main() -> None:
     configure_logs(settings.log)
     telemetry = PrometheusTelemetry()
     with (
-        open_replica(telemetry=telemetry) as replica,
+        open_replica(options=ReplicaOptions(telemetry=telemetry)) as replica,
         bound_socket("127.0.0.1", 0) as listener,
         metrics_served(telemetry, host="127.0.0.1", port=0) as metrics_url,
     ):

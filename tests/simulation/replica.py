@@ -10,10 +10,12 @@ from service.core.noise import Entropy
 from service.ledger.model.api_keys import Pepper
 from service.ledger.model.rows import DatasetRecord
 from service.ledger.model.views import BudgetRow, Page
+from service.ledger.ports.row_reader import ReaderHere
 from service.ledger.ports.transaction import Transaction
 from service.ledger.ports.witness import Witness
 from service.store.redis.sealed import SealedCache
 from service.workflows.curator import Curators
+from service.workflows.datasets import VECTOR_BYTES_MAX
 from service.workflows.replica import Replica
 from service.writer.committer import Operation, PreparedOperation
 from service.writer.queue import Look, WriterQueue
@@ -106,12 +108,14 @@ class SteppedCurators(Curators):
 
     def __init__(self, replica: Replica, laws: Laws) -> None:
         super().__init__(
-            store=replica._store,
+            store=replica.registry._store,
             registry=replica.registry,
             exchange=replica._exchange,
             pepper=Pepper(bytes(32)),
             principals=replica.principals,
             amend=replica._amend,
+            reader=ReaderHere(),
+            vector_bytes_max=VECTOR_BYTES_MAX,
         )
         self._laws = laws
 

@@ -10,7 +10,7 @@ from service.ledger.model.views import Principal
 from service.ledger.ports.store import Store
 from service.ledger.ports.witness import Witness
 from service.store.redis.sealed import SealedCache
-from service.workflows.replica import Replica
+from service.workflows.replica import Replica, ReplicaOptions
 from service.writer.queue import WriterQueue
 from tests.contracts.caches import TIMEOUT_S, caches
 from tests.contracts.stores import spent_by
@@ -66,7 +66,7 @@ def replicas(
         make = shelves or opened.enter_context(caches(redis_url))
         made, entropies = [make(), make()], [SeededEntropy(1), SeededEntropy(2)]
         replicas = [
-            opened.enter_context(open_replica(store, entropy, witness=witnesses(), cache=cache))
+            opened.enter_context(open_replica(store, entropy, witness=witnesses(), options=ReplicaOptions(cache=cache)))
             for cache, entropy in zip(made, entropies, strict=True)
         ]
         register(replicas[0])

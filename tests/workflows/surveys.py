@@ -10,10 +10,9 @@ import pytest
 from service.ledger.model.ledger_entry import LedgerEntry
 from service.ledger.model.views import LedgerRow
 from service.ledger.ports.store import Store
-from service.ledger.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.ledger.ports.witness import Witness
 from service.maintenance.verify.report import verify_all
-from service.workflows.replica import Replica
+from service.workflows.replica import Replica, ReplicaOptions
 from service.writer.threads import WriterThread
 from tests.factories import THREE_PEOPLE, open_replica, register, upload, witness_of
 from tests.memory.shards import only_shard
@@ -35,11 +34,11 @@ def surveyed(
     *,
     entropy: Any = None,
     witness: Witness | None = None,
-    telemetry: Telemetry = NULL_TELEMETRY,
+    options: ReplicaOptions | None = None,
     **registration: Any,
 ) -> Iterator[Replica]:
     """A replica with the dataset of these people, closed at the end."""
-    with open_replica(store, entropy, witness, telemetry) as replica:
+    with open_replica(store, entropy, witness, options) as replica:
         register(replica, **registration)
         if people:
             upload(replica, "people", people)

@@ -8,6 +8,7 @@ from service.ledger.model.errors import InvalidRequest
 from service.ledger.model.rows import DatasetRecord
 from service.workflows.datasets import Registration, register
 from service.workflows.registration_changes import Extension
+from service.workflows.replica import ReplicaOptions
 from tests.digests import SALT
 from tests.factories import open_replica
 from tests.memory.cache import MemoryWitness
@@ -71,14 +72,14 @@ def test_vectors_that_could_take_too_much_are_refused_by_column() -> None:
 
 def test_an_extension_cannot_add_vectors_beyond_the_bound() -> None:
     """By its own tables or by a larger capacity; where the bound was lowered since, what is there already may stay."""
-    with open_replica() as replica:
-        replica.curators.vector_bytes_max = 40_000
+    store = MemoryStore()
+    with open_replica(store, options=ReplicaOptions(vector_bytes_max=40_000)) as replica:
         replica.curators.register(Registration.model_validate(with_vectors(10)))
         for extension in ({"capacity": 2001}, {"tables": with_vectors(10, 11)["tables"]}):
             with pytest.raises(InvalidRequest, match="could take"):
                 replica.curators.extend("survey", Extension.model_validate(extension))
         assert replica.curators.extend("survey", Extension.model_validate({"capacity": 2000})).version == 2
-        replica.curators.vector_bytes_max = 1
+    with open_replica(store, options=ReplicaOptions(vector_bytes_max=1)) as replica:
         columns = with_vectors(10)["tables"]["people"]["columns"] | {"age": PEOPLE["columns"]["age"]}  # type: ignore[index]
         more = Extension.model_validate({"tables": {"people": PEOPLE | {"columns": columns}}})
         assert replica.curators.extend("survey", more).version == 3

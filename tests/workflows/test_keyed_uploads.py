@@ -14,10 +14,10 @@ from service.engine.ingest import FileForm, Rows
 from service.ledger.model.errors import InvalidRequest, KeyConflict, NotFound
 from service.ledger.model.journal import UploadOutcome, UploadRequest
 from service.ledger.ports.row_reader import ReaderHere, ReadRequest
-from service.workflows.replica import Replica
+from service.workflows.replica import Replica, ReplicaOptions
 from tests.factories import TWO_PEOPLE, open_replica, register, upload
 from tests.memory.store import MemoryStore
-from tests.workflows.surveys import findings, surveyed
+from tests.workflows.surveys import fill, findings, surveyed
 
 CURATOR, COLLEAGUE = UUID(int=1), UUID(int=2)
 ROWS = b"person_id,item\nann,1\nann,2\n"
@@ -125,8 +125,9 @@ class ReaderTogether(ReaderHere):
 
 def test_requests_under_one_key_at_once_store_one_upload() -> None:
     """All of them get the same report, and one of them has stored it."""
-    with surveyed(people=TWO_PEOPLE[:1]) as replica:
-        replica.curators.reader = ReaderTogether(8)
+    store = MemoryStore()
+    fill(store, TWO_PEOPLE[:1])
+    with open_replica(store, options=ReplicaOptions(reader=ReaderTogether(8))) as replica:
         with ThreadPoolExecutor(8) as threads:
             outcomes = list(threads.map(lambda _: send(replica), range(8)))
         assert sum(not outcome.is_repeat for outcome in outcomes) == 1

@@ -23,7 +23,7 @@ from service.workflows.provider_sign_ins import (
     ProviderSignIns,
     claim_of,
 )
-from service.workflows.replica import Replica
+from service.workflows.replica import Replica, ReplicaOptions
 from service.workflows.sign_ins import SignIns
 from tests.factories import CLOCK, ask, open_replica, register, upload
 from tests.memory.store import MemoryStore
@@ -79,13 +79,12 @@ class Scene:
     def open(self, replica: Replica) -> None:
         """Begin to sign in by the provider."""
         self.replica = replica
-        self.admit_by(RULES)
+        assert replica.provider_sign_ins is not None
+        self.provider = replica.provider_sign_ins
 
     def admit_by(self, rules: ClaimRules) -> None:
-        """Grant roles by these rules from now on."""
-        self.replica.admit_by(self.told, rules)
-        assert self.replica.provider_sign_ins is not None
-        self.provider = self.replica.provider_sign_ins
+        """Grant roles by these rules from now on, as a process with other settings does."""
+        self.provider = self.another_process(rules=rules)
 
     def signed_in(self, **said: Any) -> Principal:
         """The principal of a person of whom the provider says so."""
@@ -99,11 +98,11 @@ class Scene:
         assert found is not None
         return found
 
-    def another_process(self, secret: bytes = bytes(32)) -> ProviderSignIns:
+    def another_process(self, secret: bytes = bytes(32), *, rules: ClaimRules = RULES) -> ProviderSignIns:
         """Sign-ins of another process of the service; another pepper is another service."""
         return ProviderSignIns(
             self.told,
-            RULES,
+            rules,
             store=self.store,
             principals=self.replica.principals,
             pepper=Pepper(secret),
@@ -115,7 +114,7 @@ class Scene:
 def scene(store: MemoryStore) -> Iterator[Scene]:
     """A replica of its own."""
     made = Scene(store)
-    with open_replica(store, clock=made.clock) as replica:
+    with open_replica(store, clock=made.clock, options=ReplicaOptions(provider=(made.told, RULES))) as replica:
         register(replica, "care")
         upload(replica, "people", [("ada", "NO", 41, 0), ("ed", "SE", 30, 0)], "care")
         made.open(replica)
@@ -245,8 +244,7 @@ def test_a_change_of_role_ends_the_sign_ins_of_the_former_one(scene: Scene) -> N
 
 def test_another_process_knows_the_former_role_for_a_second_at_most(scene: Scene) -> None:
     """It has recognised the sign-in a moment before the change."""
-    principals = Principals(store=scene.store, pepper=PEPPER, clock=scene.clock)
-    principals.has_provider = True
+    principals = Principals(store=scene.store, pepper=PEPPER, clock=scene.clock, has_provider=True)
     other = SignIns(store=scene.store, principals=principals, pepper=PEPPER, clock=scene.clock)
     first = scene.signed_in()
     token = scene.replica.sign_ins.begin(first)
@@ -360,9 +358,9 @@ def test_without_the_provider_its_sign_ins_end(scene: Scene) -> None:
     """A start without its settings knows no principal without a key."""
     token = scene.replica.sign_ins.begin(scene.signed_in())
     assert scene.replica.sign_ins.authenticate(token) is not None
-    scene.replica.principals.has_provider = False
-    assert scene.replica.sign_ins.authenticate(token) is None
-    assert scene.replica.sign_ins.standing_all([token]) == [None]
+    with open_replica(scene.store, clock=scene.clock) as later:
+        assert later.sign_ins.authenticate(token) is None
+        assert later.sign_ins.standing_all([token]) == [None]
 
 
 def test_an_answer_belongs_to_its_attempt_for_ten_minutes(scene: Scene) -> None:

@@ -17,7 +17,7 @@ from service.ledger.model.errors import InvalidRequest
 from service.maintenance.what_if import what_if
 from service.workflows.replica import Replica
 from tests.factories import analyst, ask, individual_named, open_replica, register, upload, values
-from tests.memory.shards import divide
+from tests.memory.shards import MemoryShards, dividing
 from tests.memory.store import MemoryStore
 from tests.workflows.accountings import ACCOUNTINGS, NAMES, registered_under
 from tests.workflows.surveys import entries_of, findings
@@ -154,9 +154,7 @@ def test_any_number_of_shards_gives_the_same_bytes(function: str) -> None:
     found = []
     for count in (1, 2, 3):
         store = MemoryStore()
-        with open_replica(store) as replica:
-            if count > 1:
-                divide(replica, count)
+        with open_replica(store, options=dividing(MemoryShards(), count)) as replica:
             filled(replica)
             body = ask(
                 replica, analyst(replica), "a", **HISTOGRAM | {"reduce": function, "noise": {"sigma": 50.0}}

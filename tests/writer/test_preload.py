@@ -11,7 +11,7 @@ from service.ledger.model.api_keys import Pepper
 from service.ledger.model.errors import Fenced
 from service.ledger.model.rows import ReplicaAddress
 from service.ledger.ports.store import StoreUnavailable
-from service.workflows.replica import Replica
+from service.workflows.replica import Replica, ReplicaOptions
 from service.writer.replication.ownership import Ownership
 from tests.factories import analyst, ask, open_replica, register, upload
 from tests.memory.cache import MemoryLeases
@@ -121,7 +121,8 @@ def test_processes_that_own_datasets_load_no_others(store: MemoryStore) -> None:
     replicas = [ReplicaAddress(id=UUID(int=n), url=f"http://127.0.0.1:{n}") for n in (1, 2)]
     owners = [Ownership(leases=leases, replica=replica, pepper=pepper) for replica in replicas]
     with ExitStack() as opened:
-        one, other = (opened.enter_context(open_replica(store, ownership=owner)) for owner in owners)
+        options = [ReplicaOptions(ownership=owner) for owner in owners]
+        one, other = (opened.enter_context(open_replica(store, options=each)) for each in options)
         owners[0].claim(2)
         other.preload()
         one.preload()

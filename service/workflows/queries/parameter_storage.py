@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from uuid import UUID
 
-from service.bounds import PARAMETERS_BYTES_MAX
 from service.ledger.model.errors import TooManyParametersKept
 from service.ledger.model.parameters import bytes_kept
 from service.ledger.model.rows import DatasetRecord
@@ -23,9 +22,8 @@ from service.writer.submission import QueryRequest
 class ParameterStorage:
     """Admits queries by the parameters that they would have kept. Thread-safe."""
 
-    def __init__(self, guard_of: Callable[[DatasetRecord], RollbackGuard]) -> None:
-        self.bytes_max = PARAMETERS_BYTES_MAX
-        self._guard_of = guard_of
+    def __init__(self, guard_of: Callable[[DatasetRecord], RollbackGuard], bytes_max: int) -> None:
+        self._guard_of, self._bytes_max = guard_of, bytes_max
         self._under_way: Counter[tuple[int, UUID]] = Counter()
         self._lock = threading.Lock()
 
@@ -55,8 +53,8 @@ class ParameterStorage:
         with snapshot(self._guard_of(record)) as transaction:
             stored, known = transaction.parameters_stored(analyst_id, list(new))
         added = sum(size for sha256, size in new.items() if sha256 not in known)
-        if added and stored + under_way + added > self.bytes_max:
-            raise TooManyParametersKept(self.bytes_max)
+        if added and stored + under_way + added > self._bytes_max:
+            raise TooManyParametersKept(self._bytes_max)
 
     def _ended(self, owner: tuple[int, UUID], size: int, _: object) -> None:
         with self._lock:

@@ -2,8 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import Mapping
-from datetime import timedelta
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from http.cookies import SimpleCookie
 from typing import Any
 
@@ -15,6 +15,7 @@ from service.api.routes.provider_sign_in import COOKIE
 from service.ledger.ports.store import StoreUnavailable
 from service.store.openid_connect import OpenIdProvider
 from service.workflows.provider_sign_ins import ClaimRules, Grant
+from service.workflows.replica import ReplicaOptions
 from tests.api.world import World, build_world, wall_clock
 from tests.providers import ISSUER, REGISTRATION, FakeProvider
 
@@ -31,11 +32,12 @@ RULES = ClaimRules(
 class Browser:
     """Sends the cookies that it was given, whatever the scheme."""
 
-    def __init__(self, world: World) -> None:
-        self.world, self.fake = world, FakeProvider()
+    def __init__(self, clock: Callable[[], datetime] = wall_clock) -> None:
+        self.fake = FakeProvider()
+        provider = OpenIdProvider(REGISTRATION, clock=wall_clock, transport=self.fake)
+        self.world = build_world(clock=clock, options=ReplicaOptions(provider=(provider, RULES)))
         self.cookies: dict[str, str] = {}
         self.given: SimpleCookie = SimpleCookie()
-        world.replica.admit_by(OpenIdProvider(REGISTRATION, clock=wall_clock, transport=self.fake), RULES)
 
     async def get(self, path: str, **options: Any) -> httpx.Response:
         """One request, without following a redirect."""
@@ -72,7 +74,7 @@ class Browser:
 @pytest.fixture
 def browser() -> Browser:
     """A browser that is not signed in, and a provider."""
-    return Browser(build_world())
+    return Browser()
 
 
 async def test_a_person_signs_in_and_out(browser: Browser) -> None:
@@ -224,7 +226,7 @@ async def test_a_database_that_is_away_signs_nobody_in(browser: Browser, monkeyp
 async def test_under_a_clock_that_is_wrong_by_years_nobody_begins_or_ends_a_sign_in() -> None:
     """The page says that sign-in is unavailable."""
     ahead = [timedelta(0)]
-    browser = Browser(build_world(clock=lambda: wall_clock() + ahead[0]))
+    browser = Browser(clock=lambda: wall_clock() + ahead[0])
     parameters = await browser.begin()
     ahead[0] = timedelta(days=500 * 365)
     assert await browser.back(parameters) == f"{PAGE}?refused=unavailable"
@@ -265,10 +267,9 @@ async def test_another_site_begins_no_sign_in(browser: Browser) -> None:
     assert (await browser.get(BEGIN, headers={"Sec-Fetch-Site": "same-origin"})).headers["location"].startswith(ISSUER)
 
 
-async def test_the_page_is_told_of_the_provider_if_there_is_one(world: World) -> None:
+async def test_the_page_is_told_of_the_provider_if_there_is_one(world: World, browser: Browser) -> None:
     """By its name, for the button; without one, nothing leads there."""
     assert (await world.client.get("/sign-in/options")).json() == {"provider": None}
     for path in (BEGIN, BACK):
         assert (await world.client.get(path)).status_code == 404
-    browser = Browser(world)
     assert (await browser.get("/sign-in/options")).json() == {"provider": "the town"}

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from service.ledger.ports.telemetry import NULL_TELEMETRY, Commit, NullTelemetry, Telemetry
+from service.workflows.replica import ReplicaOptions
 from tests.factories import TWO_PEOPLE, analyst, ask
 from tests.waiting import until
 from tests.workflows.stores import FaultyStore
@@ -39,7 +40,7 @@ class Tally(NullTelemetry):
 def test_batches_commits_and_invalidations_are_reported() -> None:
     """A query, a replay, an act, a commit without an answer, a checkpoint."""
     store, tally = FaultyStore(), Tally()
-    with surveyed(store, TWO_PEOPLE[:1], telemetry=tally) as replica:
+    with surveyed(store, TWO_PEOPLE[:1], options=ReplicaOptions(telemetry=tally)) as replica:
         who = analyst(replica)
         assert tally.told == {"act": 1}
         ask(replica, who, "a")
@@ -59,7 +60,7 @@ def test_batches_commits_and_invalidations_are_reported() -> None:
 def test_queries_that_wait_together_are_reported_as_one_batch() -> None:
     """The batch is reported with its size."""
     tally = Tally()
-    with surveyed(telemetry=tally) as replica:
+    with surveyed(options=ReplicaOptions(telemetry=tally)) as replica:
         who, writer = analyst(replica), writer_of(replica)
         threads = [threading.Thread(target=ask, args=[replica, who, f"k{n}"]) for n in range(3)]
         with held(writer):

@@ -1,7 +1,7 @@
 """Parameters have a price by storage: an analyst has so many bytes of them in each dataset, those to come included."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from service.ledger.model.parameters import LEAST_BYTES
 from service.query.language import Query
 from service.query.parameters_ast import HashedParameters
 from service.query.parse import query_of
-from service.workflows.replica import Replica
+from service.workflows.replica import Replica, ReplicaOptions
 from service.writer.admission.admission import Admission
 from service.writer.submission import QueryRequest
 from tests.factories import analyst, ask, open_replica
@@ -28,11 +28,13 @@ def step(number: int, sigma: float = 9000.0) -> Query:
     return query_of({"version": 1, "select": [{"gradient": model}], "noise": {"sigma": sigma}})
 
 
+ROOM: Final = ReplicaOptions(parameters_bytes_max=3 * LEAST_BYTES)
+
+
 @pytest.fixture
 def replica(store: MemoryStore) -> Iterator[Replica]:
     """Room for the parameters of three queries."""
-    with surveyed(store) as opened:
-        opened.parameter_storage.bytes_max = 3 * LEAST_BYTES
+    with surveyed(store, options=ROOM) as opened:
         yield opened
 
 
@@ -59,10 +61,8 @@ def test_new_parameters_beyond_the_bound_are_refused_and_nothing_is_charged(
     answered(replica, who, "again", step(1, sigma=8000.0))
     ask(replica, who, "small")
     answered(replica, other, "3", step(3))
-    with open_replica(store) as later:
-        later.parameter_storage.bytes_max = 3 * LEAST_BYTES
-        with pytest.raises(TooManyParametersKept):
-            answered(later, who, "5", step(5))
+    with open_replica(store, options=ROOM) as later, pytest.raises(TooManyParametersKept):
+        answered(later, who, "5", step(5))
 
 
 def test_queries_under_way_count_until_they_have_ended(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from service.query.schema import Schema
 from service.store.postgres.store import PostgresStore
 from service.workflows.queries import stored_answers as replaying
 from service.workflows.queries.stored_answers import ANSWER_BYTES
-from service.workflows.replica import Replica
+from service.workflows.replica import Replica, ReplicaOptions
 from service.writer.admission.admission import Admission, MemoryBound
 from service.writer.admission.scheduler import Scheduler, slot_rules
 from service.writer.submission import PendingAnswer
@@ -118,7 +118,7 @@ def replica_on(
     store: Any, witness: MemoryWitness | None = None, admission: Admission | None = None
 ) -> Iterator[Replica]:
     """A replica with a dataset of three individuals, newly registered or already in the store."""
-    with open_replica(store, witness=witness, admission=admission) as opened:
+    with open_replica(store, witness=witness, options=ReplicaOptions(admission=admission or Admission())) as opened:
         if not store.datasets():
             register(opened)
             upload(opened, "people", THREE_PEOPLE)

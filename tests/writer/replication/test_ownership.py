@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Collection, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from uuid import UUID
 
 import pytest
@@ -11,6 +11,7 @@ from service.ledger.model.api_keys import Pepper
 from service.ledger.model.errors import Unavailable
 from service.ledger.model.rows import Lease, ReplicaAddress
 from service.ledger.ports.store import StoreUnavailable
+from service.workflows.replica import Replica, ReplicaOptions
 from service.writer.replication import ownership
 from service.writer.replication.ownership import LEASE_S, MARGIN_S, RENEWAL_EVERY_S, Ownership
 from tests.factories import TWO_PEOPLE, analyst, ask, open_replica
@@ -262,6 +263,11 @@ def store(store: MemoryStore) -> MemoryStore:
     return store
 
 
+def owning(store: MemoryStore, ownership: Ownership) -> AbstractContextManager[Replica]:
+    """A replica that works on what it owns alone."""
+    return open_replica(store, options=ReplicaOptions(ownership=ownership))
+
+
 def test_a_replica_works_only_on_what_it_owns(
     store: MemoryStore, one: Ownership, other: Ownership, clock: Clock
 ) -> None:
@@ -269,7 +275,7 @@ def test_a_replica_works_only_on_what_it_owns(
 
     Readings from a snapshot work at any replica.
     """
-    with open_replica(store, ownership=one) as mine, open_replica(store, ownership=other) as theirs:
+    with owning(store, one) as mine, owning(store, other) as theirs:
         who = analyst(mine)
         one.claim(1)
         assert ask(mine, who, "k").sequence
@@ -288,7 +294,7 @@ def test_a_writer_is_closed_when_its_dataset_has_moved(
     store: MemoryStore, one: Ownership, other: Ownership, clock: Clock
 ) -> None:
     """Its memory is released and waiting requests get an answer; a later claim loads the dataset anew."""
-    with open_replica(store, ownership=one) as mine, open_replica(store, ownership=other) as theirs:
+    with owning(store, one) as mine, owning(store, other) as theirs:
         who = analyst(mine)
         one.claim(1)
         answered = ask(mine, who, "k").body
@@ -307,7 +313,7 @@ def test_a_writer_is_closed_when_its_dataset_has_moved(
 
 def test_a_draining_replica_finishes_its_requests(store: MemoryStore, one: Ownership, other: Ownership) -> None:
     """A request accepted earlier is finished, though another process owns the dataset by then."""
-    with open_replica(store, ownership=one) as mine:
+    with owning(store, one) as mine:
         who = analyst(mine)
         one.claim(1)
         mine.leave()

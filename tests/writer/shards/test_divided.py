@@ -26,7 +26,7 @@ from service.writer.shards.divided import DividedShards
 from tests.contracts.stores import dataset
 from tests.factories import CLOCK, SeededEntropy, analyst, ask, open_replica, upload, witness_of
 from tests.logged import records_of
-from tests.memory.shards import MemoryShards, divide
+from tests.memory.shards import MemoryShards, dividing
 from tests.memory.store import MemoryStore
 from tests.waiting import until
 from tests.writer.shards.spread import KEYS, SEEN, filled, findings
@@ -35,8 +35,9 @@ from tests.writer.shards.spread import KEYS, SEEN, filled, findings
 @contextmanager
 def divided_replica(store: MemoryStore, count: int, entropy: Any = None) -> Iterator[tuple[Replica, MemoryShards]]:
     """A replica whose dataset has so many shards."""
-    with open_replica(store, entropy) as replica:
-        yield replica, divide(replica, count)
+    backend = MemoryShards()
+    with open_replica(store, entropy, options=dividing(backend, count)) as replica:
+        yield replica, backend
 
 
 def individual(key: str) -> Principal:

@@ -22,6 +22,7 @@ from service.query.division import ShardPlace
 from service.store.shards.process import ProcessShard
 from service.workflows.replica import Replica
 from tests.factories import analyst, ask, open_replica
+from tests.memory.shards import dividing
 from tests.memory.store import MemoryStore
 from tests.rotation import some_of
 from tests.waiting import until
@@ -108,9 +109,7 @@ def killable(store: MemoryStore) -> Iterator[tuple[Replica, KillableShards]]:
         patch.setattr("service.writer.shards.divided.RESTARTS_APART_MAX_S", 0.01)
         patch.setattr("service.writer.threads.RECOVERY_S", 0.02)
         backend = KillableShards()
-        with open_replica(store) as replica:
-            replica.divide(backend, SHARDS)
-            replica.registry.shards_for = lambda _: SHARDS
+        with open_replica(store, options=dividing(backend, SHARDS)) as replica:
             yield replica, backend
 
 
