@@ -1,4 +1,4 @@
-"""The page on security: every requirement of the standard has a row, and every row a test that exists or a reason."""
+"""The page on security: every requirement of the standard stands once, with a test that exists or a reason."""
 
 import re
 from collections import Counter
@@ -33,12 +33,16 @@ LEVELS: Final = {
     17: "1:23 2:22223333 3:22",
 }
 """The levels of OWASP ASVS 5.0.0: of each chapter the sections, and of each section its requirements in order."""
-LEVELS_ASKED: Final = frozenset("12")
-REASONS: Final = ("does not apply: ", "left to the operator: ", "not met: ")
+LEVELS_ASKED: Final = "12"
+"""Each has a column of numbers."""
+NOT_APPLICABLE: Final = "Requirements that do not apply"
+"""The heading of the last table, whose rows have a reason and no test."""
+REASONS: Final = ("left to the operator: ", "not met: ")
 WORDS_MIN: Final = 3
 """A reason is a sentence."""
 
-_ROW: Final = re.compile(r"^\| (\d+\.\d+\.\d+) \| (\d) \| (.*?) \| (.*?) \|$", re.MULTILINE)
+_ROW: Final = re.compile(r"^(?=\|(?: \|)? \d)\| ([\d., -]*)\| ([\d., -]*)\| (.*?) \| (.*?) \|$", re.MULTILINE)
+_NUMBERS: Final = re.compile(r"(\d+\.\d+\.)(\d+)(?:-\1(\d+))?")
 _TEST: Final = re.compile(r"`(tests/[^`]+|clients/[^`]+)`")
 _REASON: Final = re.compile(rf"(?:^|[.;] )({'|'.join(REASONS)})(.*)", re.IGNORECASE)
 _COUNTS: Final = re.compile(
@@ -49,12 +53,12 @@ _COUNTS: Final = re.compile(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One requirement as the page has it."""
+    """The requirements that one row of the page is about, each with its number and level."""
 
-    number: str
-    level: str
+    requirements: list[tuple[str, str]]
     asked: str
     here: str
+    applies: bool
 
     @property
     def tests(self) -> list[str]:
@@ -64,13 +68,35 @@ class Row:
     @property
     def reason(self) -> tuple[str, str]:
         """The kind of its reason, and the reason; both empty without one."""
+        if not self.applies:
+            return NOT_APPLICABLE, self.here
         found = _REASON.search(self.here)
         return ("", "") if found is None else (found[1].lower(), found[2].strip())
 
 
 def rows_of(page: str) -> list[Row]:
     """The rows of the page's tables, in their order."""
-    return [Row(number=row[0], level=row[1], asked=row[2], here=row[3]) for row in _ROW.findall(page)]
+    applicable, _, not_applicable = page.partition(f"### {NOT_APPLICABLE}\n")
+    return [
+        Row(
+            requirements=[(number, level) for level in LEVELS_ASKED for number in numbers_in(row[int(level) - 1])],
+            asked=row[2],
+            here=row[3],
+            applies=applies,
+        )
+        for applies, text in ((True, applicable), (False, not_applicable))
+        for row in _ROW.findall(text)
+    ]
+
+
+def numbers_in(cell: str) -> Iterator[str]:
+    """The numbers in a cell: `6.2.1-6.2.3` stands for three, and anything else than such a range for itself."""
+    for each in filter(None, cell.strip().split(", ")):
+        found = _NUMBERS.fullmatch(each)
+        if found is None:
+            yield each
+        else:
+            yield from (f"{found[1]}{number}" for number in range(int(found[2]), int(found[3] or found[2]) + 1))
 
 
 def numbers() -> list[tuple[str, str]]:
@@ -85,31 +111,39 @@ def numbers() -> list[tuple[str, str]]:
 
 
 def complaints(page: str) -> list[str]:
-    """Rows that are missing, misplaced, empty, or name a test that is not there."""
-    rows, wanted = rows_of(page), numbers()
-    found = [(row.number, row.level) for row in rows]
-    misplaced = [f"{number} is missing, misplaced or of another level" for number, _ in set(wanted) ^ set(found)]
-    if not misplaced and found != wanted:
-        misplaced = ["the rows are not once each in the standard's order"]
-    return misplaced + [complaint for row in rows for complaint in _wrong_in(row)]
+    """Numbers that do not stand once at their level, and rows that are misplaced, empty, or name a missing test."""
+    rows = rows_of(page)
+    found, wanted = Counter(each for row in rows for each in row.requirements), Counter(numbers())
+    wrong = sorted({number for number, _ in (found - wanted) + (wanted - found)})
+    told = [f"{number} does not stand once at its level" for number in wrong]
+    if not told and not _are_in_order(rows):
+        told = ["the rows are not in the standard's order"]
+    return told + [complaint for row in rows for complaint in _wrong_in(row)]
+
+
+def _are_in_order(rows: list[Row]) -> bool:
+    """Whether the first numbers of the rows ascend, among those that apply and among those that do not."""
+    place = {requirement: number for number, requirement in enumerate(numbers())}
+    firsts = [(not row.applies, min(place[each] for each in row.requirements)) for row in rows]
+    return firsts == sorted(firsts)
 
 
 def _wrong_in(row: Row) -> Iterator[str]:
-    kind, reason = row.reason
+    (number, _), (kind, reason) = row.requirements[0], row.reason
     if len(row.asked.split()) < 2:
-        yield f"{row.number} does not say what is asked"
+        yield f"{number} does not say what is asked"
     if not row.tests and not kind:
-        yield f"{row.number} has neither a test nor a reason"
+        yield f"{number} has neither a test nor a reason"
     if kind and len(reason.split()) < WORDS_MIN:
-        yield f"{row.number} has a reason that says nothing"
-    if kind == REASONS[0] and row.tests:
-        yield f"{row.number} does not apply and is tested"
-    yield from (f"{row.number} names {test}, which is not there" for test in row.tests if not exists(test))
+        yield f"{number} has a reason that says nothing"
+    if row.tests and not row.applies:
+        yield f"{number} does not apply and is tested"
+    yield from (f"{number} names {test}, which is not there" for test in row.tests if not exists(test))
 
 
 def counted(rows: list[Row]) -> Mapping[str, int]:
-    """How many rows there are of each kind; one with tests and a reason counts as its reason says."""
-    return Counter(row.reason[0] or "shown" for row in rows)
+    """How many requirements there are of each kind; one with tests and a reason counts as its reason says."""
+    return Counter(row.reason[0] or "shown" for row in rows for _ in row.requirements)
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +153,7 @@ def page() -> str:
 
 
 def test_every_requirement_has_its_row(page: str) -> None:
-    """Once, in order, with its level, and with a test that exists or a reason."""
+    """Each number stands once, in order, at its level, with a test that exists or a reason."""
     assert complaints(page) == []
 
 
@@ -134,7 +168,7 @@ def test_the_page_counts_its_rows(page: str) -> None:
     """The numbers in its introduction are those of its tables."""
     (told,) = _COUNTS.findall(page)
     kinds, total = counted(rows_of(page)), len(numbers())
-    assert [int(each) for each in told] == [total, kinds["shown"], *(kinds[reason] for reason in REASONS)]
+    assert [int(each) for each in told] == [total, *(kinds[kind] for kind in ("shown", NOT_APPLICABLE, *REASONS))]
 
 
 def test_every_secret_has_its_line(page: str) -> None:
@@ -172,7 +206,7 @@ def test_the_times_for_components_are_stated(page: str) -> None:
     assert "once in three months" in section
 
 
-ROW = "| 1.1.1 | 2 | decode input once | {} |"
+ROW = "| | 1.1.1 | decode input once | {} |"
 
 
 @pytest.mark.parametrize(
@@ -190,6 +224,7 @@ ROW = "| 1.1.1 | 2 | decode input once | {} |"
             "1.1.1 names tests/api/test_auth.py::TestKeys::test_two_keys_are_no_keys, which is not there",
         ),
         ("not met: later", "1.1.1 has a reason that says nothing"),
+        ("does not apply: nothing is decoded", "1.1.1 has neither a test nor a reason"),
     ],
 )
 def test_a_wrong_row_is_noticed(here: str, told: str) -> None:
@@ -202,21 +237,50 @@ def test_a_right_row_is_not() -> None:
     """A test by its full name, and a reason in a sentence."""
     for here in (
         "`tests/api/test_auth.py::TestKeys::test_two_keys_are_no_key`",
-        "does not apply: no passwords are kept",
+        "left to the operator: the proxy has the TLS",
         "`tests/api/test_auth.py::TestKeys::test_two_keys_are_no_key`; not met: nothing checks the third",
     ):
         (row,) = rows_of(ROW.format(here))
         assert list(_wrong_in(row)) == []
 
 
+def test_a_requirement_that_does_not_apply_has_no_test() -> None:
+    """A row of the last table has a reason alone."""
+    table = f"### {NOT_APPLICABLE}\n{ROW}"
+    (row,) = rows_of(table.format("nothing is decoded"))
+    assert list(_wrong_in(row)) == []
+    (row,) = rows_of(table.format("nothing is decoded: `tests/api/test_auth.py::TestKeys::test_two_keys_are_no_key`"))
+    assert list(_wrong_in(row)) == ["1.1.1 does not apply and is tested"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "wrong"),
+    [
+        ("| 4.4.1 | 4.4.2-4.4.3 |", ["4.4.4"]),
+        ("| 4.4.1 | 4.4.2, 4.4.4 |", ["4.4.3"]),
+        ("| 4.4.1 | 4.4.2-4.4.5 |", ["4.4.5"]),
+        ("| 4.4.1 | 4.4.2-4.4.4, 4.4.3 |", ["4.4.3"]),
+        ("| 4.4.1 | 4.4.2-4.4.4, 1.1.1 |", ["1.1.1"]),
+        ("| 4.4.1-4.4.2 | 4.4.3-4.4.4 |", ["4.4.2"]),
+        ("| 4.4.1 | 4.4.4-4.4.2 |", ["4.4.2", "4.4.3", "4.4.4"]),
+        ("| 4.4.1 | 4.4.2-4.5.4 |", ["4.4.2", "4.4.2-4.5.4", "4.4.3", "4.4.4"]),
+    ],
+)
+def test_a_row_over_several_numbers_stands_for_each(page: str, cells: str, wrong: list[str]) -> None:
+    """A number that is left out, doubled, of another level or section, or not in the standard is noticed."""
+    right = "| 4.4.1 | 4.4.2-4.4.4 |"
+    assert page.count(right) == 1
+    assert complaints(page.replace(right, cells)) == [f"{number} does not stand once at its level" for number in wrong]
+
+
 def test_a_missing_or_doubled_row_is_noticed(page: str) -> None:
-    """And one of another level."""
-    first, second = re.findall(r"^\| 1\.1\.\d .*\n", page, re.MULTILINE)[:2]
+    """Rows in the wrong order and at the wrong level are noticed too."""
+    first, second = re.findall(r"^\| \| 1\.1\.\d .*\n", page, re.MULTILINE)[:2]
     for wrong in (
         page.replace(first, ""),
         page.replace(second, first),
         page.replace(first + second, second + first),
         page.replace(first, first + first),
-        page.replace(first, first.replace("| 2 |", "| 1 |")),
+        page.replace(first, first.replace("| | 1.1.1 |", "| 1.1.1 | |")),
     ):
         assert complaints(wrong) != []
