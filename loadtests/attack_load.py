@@ -28,7 +28,6 @@ from urllib.parse import urlsplit
 import uvloop
 
 from loadtests.attack_rows import ROWS, Ground, Row, requests_of_others
-from loadtests.fronts import free_port
 from loadtests.others import Others, Waits, asked
 from loadtests.records import keep_record
 from loadtests.rig import serving, throw_away_home
@@ -154,18 +153,15 @@ def main() -> int:
     size = QUICK_SIZE if options.quick else 1.0
     with throw_away_home() as home:
         (home / "spool").mkdir()
-        port = free_port()
         environment = {
             "TMPDIR": str(home / "spool"),
-            "SPARING_ALARM_URL": f"http://127.0.0.1:{port}",
-            "SPARING_ALARM_SECRET": "x" * 32,
             "SPARING_SPOOL_BYTES_MAX": str(int(SPOOL_BYTES_MAX * size)),
             "SPARING_PARAMETERS_BYTES_MAX": str(int(PARAMETERS_BYTES_MAX * size)),
         }
         with serving(home, environment=environment, checkout=options.checkout) as rig:
             parts = urlsplit(rig.url)
             address = parts.hostname or "", parts.port or 80
-            ground = Ground(rig=rig, address=address, receiver_port=port, size=size)
+            ground = Ground(rig=rig, address=address, size=size)
             outcomes = uvloop.run(_all(ground, names, home))
     rows = {name: outcome.figures() for name, outcome in outcomes.items()}
     keep_record("attack_load", {"is_quick": options.quick, "rows": rows}, checkout=options.checkout)

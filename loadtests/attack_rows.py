@@ -4,11 +4,9 @@ import asyncio
 import gzip
 import io
 import json
-import re
 import zipfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Final
@@ -30,8 +28,6 @@ CLASSES: Final = 200
 LEDGER_ENTRIES: Final = 20_000
 _BATCH: Final = 100
 _WITHIN_S: Final = 120.0
-_RING_S: Final = 15.0
-"""An alarm rings within so long: summaries are made every ten seconds."""
 _REFUSED: Final = frozenset({"413", "422", "429", "507"})
 _FINE: Final = frozenset({"200", "201", "202", "204", "401"})
 
@@ -42,8 +38,6 @@ class Ground:
 
     rig: Rig
     address: Address
-    receiver_port: int
-    """The port to which alarms are posted."""
     size: float
     """The share of the full size."""
     told: Counter[str] = field(default_factory=Counter)
@@ -327,51 +321,6 @@ async def _stream(ground: Ground, dataset: str, key: str, *, is_attacker: bool =
     return wire
 
 
-async def _dripping_receiver(ground: Ground) -> None:
-    """A receiver of alarms that answers one dataset's by a byte a second; another dataset's must arrive."""
-    arrived, is_over = asyncio.Event(), asyncio.Event()
-
-    async def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, EOFError, TimeoutError, ConnectionError):
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
-            if b"alarm-b" in head + await reader.readexactly(int(length[1]) if length else 0):
-                arrived.set()
-                writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
-            begun = iter(b"HTTP/1.1 200 OK\r\nX: ")
-            while not (arrived.is_set() or is_over.is_set()):
-                writer.write(bytes([next(begun, ord("x"))]))
-                await writer.drain()
-                await asyncio.sleep(1)
-        writer.close()
-
-    async with await asyncio.start_server(receive, "127.0.0.1", ground.receiver_port):
-        await asyncio.to_thread(_ring, ground, "alarm-a")
-        await asyncio.sleep(_RING_S)
-        await asyncio.to_thread(_ring, ground, "alarm-b")
-        try:
-            async with asyncio.timeout(3 * _RING_S):
-                await arrived.wait()
-        except TimeoutError:
-            ground.told["500 the alarm of another dataset did not arrive"] += 1
-        else:
-            ground.told["200 the alarm of another dataset arrived"] += 1
-        is_over.set()
-        await asyncio.sleep(1.5)
-
-
-def _ring(ground: Ground, name: str) -> None:
-    """Spend a dataset whose alarm is set."""
-    ground.register(name, {"age": {"type": "integer", "lower": 0, "upper": 120}}, rho="0.01")
-    ground.upload(name, b"id,age\n" + b"".join(b"p%d,%d\n" % (n, n) for n in range(20)), "text/csv")
-    ground.rig.curator.put(f"/v1/datasets/{name}/alarm", json={"share": 0.1}).raise_for_status()
-    query = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 10}, "reuse": False}
-    with client(ground.rig.url, ground.key("analyst", name)) as analyst:
-        for number in range(2):
-            headers = {"Idempotency-Key": f"ring-{number}"}
-            analyst.post(f"/v1/datasets/{name}/queries", json=query, headers=headers).raise_for_status()
-
-
 ROWS: Final[dict[str, Row]] = {
     "ones": Row(attack=_ones),
     "unknown-items": Row(attack=_unknown_items),
@@ -387,7 +336,6 @@ ROWS: Final[dict[str, Row]] = {
     "unknown-keys": Row(attack=_unknown_keys, must_refuse=False),
     "descriptions": Row(attack=_descriptions, must_refuse=False),
     "streams": Row(attack=_streams),
-    "dripping-receiver": Row(attack=_dripping_receiver, must_refuse=False, is_repeated=False),
 }
 
 

@@ -1,9 +1,10 @@
 """`/metrics` for the operator: the replica's telemetry as Prometheus reads it, on a port of its own.
 
-Metrics are read by more people than data may be, so no number comes from a record, and no label holds anything but a
-route's template, a status or a kind of commit. PUBLIC metrics are functions of public events; OPERATOR metrics are not,
-because they follow real durations or the acts of people, and belong to the operator alone. The collectors that
-Prometheus' library offers for the process are left out: its processor time is the length of its evaluations.
+Metrics are read by more people than data may be, so no number comes from a record, but for the count of alarms, which
+curators set. No label holds anything but a route's template, a status or a kind of commit. PUBLIC metrics are functions
+of public events; OPERATOR metrics are not, because they follow real durations or the acts of people, and belong to the
+operator alone. The collectors that Prometheus' library offers for the process are left out: its processor time is the
+length of its evaluations.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -46,6 +47,7 @@ OPERATOR: Final[Mapping[str, str]] = {
     "sparing_batch_questions": "queries that shared a transaction; by real durations without slots or after a fault",
     "sparing_commits": "durable transactions by kind; individuals act too, and charges make checkpoints due",
     "sparing_unclear_commits": "commits without a clear reply, which are faults of the database or the way to it",
+    "sparing_budget_alarms": "budget alarms that have rung, which curators set on what individuals have left",
     "sparing_checkpoint_seconds": "how long the writing of checkpoints takes, which are due by entries and charges",
 }
 """The other metrics, and why each is for the operator alone."""
@@ -74,6 +76,7 @@ class PrometheusTelemetry:
         self._batches = Histogram(*_described("sparing_batch_questions"), buckets=_BATCHES, registry=registry)
         self._commits = Counter(*_described("sparing_commits"), ["kind"], registry=registry)
         self._unclear = Counter(*_described("sparing_unclear_commits"), registry=registry)
+        self._alarms = Counter(*_described("sparing_budget_alarms"), registry=registry)
         self._checkpoints = Histogram(
             *_described("sparing_checkpoint_seconds"), buckets=_CHECKPOINTS_S, registry=registry
         )
@@ -134,6 +137,10 @@ class PrometheusTelemetry:
     def commit_unclear(self) -> None:
         """Count it."""
         self._unclear.inc()
+
+    def alarm_rang(self) -> None:
+        """Count it."""
+        self._alarms.inc()
 
     @contextmanager
     def checkpointing(self) -> Iterator[None]:

@@ -26,6 +26,7 @@ def telemetry() -> PrometheusTelemetry:
     made.committed("questions")
     made.committed("act")
     made.commit_unclear()
+    made.alarm_rang()
     with made.checkpointing():
         pass
     return made
@@ -49,6 +50,7 @@ def test_everything_told_is_shown(telemetry: PrometheusTelemetry) -> None:
     assert shown['sparing_batch_questions_bucket{le="4.0"}'] == 1
     assert shown['sparing_commits_total{kind="questions"}'] == shown['sparing_commits_total{kind="act"}'] == 1
     assert shown["sparing_unclear_commits_total"] == 1
+    assert shown["sparing_budget_alarms_total"] == 1
     assert shown["sparing_checkpoint_seconds_count"] == 1
     assert shown["sparing_queue_length"] == 7
     assert shown["sparing_fenced_datasets"] == 2

@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Final
-from uuid import uuid4
 
 from service.background import Background, handing_over_soon, lower_priority
 from service.incidents import report_incident
 from service.ledger.model.errors import ClockImplausible, WorkflowError
 from service.ledger.model.rows import DatasetRecord
-from service.ledger.ports.alarms import AlarmNotice
 from service.ledger.ports.store import BudgetAlarm, Store, SummaryPoint
+from service.ledger.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.reads.budget_summary import all_accounts, quantiles_of, recent_queries
 from service.reads.ledger import snapshot
 from service.writer.rollback.guard import RollbackGuard
@@ -36,12 +35,10 @@ POINTS_KEPT_WHOLE: Final = 200
 class SummaryPoints(Background):
     """The background service that makes points. `step` looks once; `open` starts a thread that does so."""
 
-    def __init__(
-        self, store: Store, *, clock: Callable[[], datetime], tell: Callable[[AlarmNotice], None] = lambda _: None
-    ) -> None:
-        """`clock` tells the wall clock's time; `tell`, which must not wait, is called for each alarm that rings."""
+    def __init__(self, store: Store, *, clock: Callable[[], datetime], telemetry: Telemetry = NULL_TELEMETRY) -> None:
+        """`clock` tells the wall clock's time; `telemetry` counts the alarms that ring."""
         super().__init__()
-        self._store, self._clock, self._tell = store, clock, tell
+        self._store, self._clock, self._telemetry = store, clock, telemetry
         self._writers: dict[int, tuple[DatasetRecord, WriterThread]] = {}
         self._made: dict[int, tuple[int, datetime]] = {}
         self._watched: dict[int, int] = {}
@@ -122,10 +119,7 @@ class SummaryPoints(Background):
         if point.cannot_afford >= alarm.share * point.individuals:
             self._store.summaries.set_alarm(record.id, BudgetAlarm(share=alarm.share, rang_seq=point.seq))
             log.warning("the budget alarm of dataset %s has rung at sequence %d", record.name, point.seq)
-            notice = AlarmNotice(
-                id=uuid4(), dataset=record.name, sequence=point.seq, share=alarm.share, rang_at=point.at
-            )
-            self._tell(notice)
+            self._telemetry.alarm_rang()
 
     def _run(self) -> None:
         lower_priority()

@@ -14,14 +14,12 @@ from uuid import uuid4
 from service.embedded import Servers
 from service.ledger.model.api_keys import Pepper
 from service.ledger.model.rows import ReplicaAddress
-from service.ledger.ports.alarms import AlarmNotice
 from service.ledger.ports.cache import Cache
 from service.ledger.ports.identity import IdentityProvider
 from service.ledger.ports.row_reader import ReaderHere, RowReader
 from service.ledger.ports.shards import NO_SHARDS, ShardBackend
 from service.ledger.ports.telemetry import Telemetry
 from service.ledger.ports.witness import Witness
-from service.maintenance.alarm_delivery import AlarmDelivery
 from service.maintenance.amend import Amender
 from service.maintenance.price_tables import PriceTables
 from service.maintenance.start_check import StartChecks
@@ -41,7 +39,6 @@ from service.store.postgres.store import PostgresStore
 from service.store.redis.client import RedisKeyValueStore
 from service.store.redis.condition import RedisUnusable, redis_condition
 from service.store.redis.sealed import SealedCache
-from service.store.webhook import Webhook
 from service.store.witness.combined import CombinedWitness
 from service.store.witness.file import FileWitness
 from service.store.witness.redis import RedisWitness
@@ -124,7 +121,7 @@ def open_adapters(
                 shard_backend=_shard_backend(settings),
                 shards_for=lambda record: shards_for(record.capacity, shards_max=settings.shards),
                 amender=Amender(),
-                points=SummaryPoints(store, clock=now, tell=opened.enter_context(_alarms(settings))),
+                points=SummaryPoints(store, clock=now, telemetry=telemetry),
                 background=(StartChecks(store), PriceTables()),
             )
         replica = Replica(
@@ -195,17 +192,6 @@ def _provider(settings: Settings) -> tuple[IdentityProvider, ClaimRules] | None:
         individual_claim=settings.oidc_individual_claim,
     )
     return OpenIdProvider(registration, clock=now), rules
-
-
-@contextmanager
-def _alarms(settings: Settings) -> Iterator[Callable[[AlarmNotice], None]]:
-    """The receiver of alarms besides the log: the operator's webhook, if there is one."""
-    if settings.alarm_url is None or settings.alarm_secret is None:
-        yield lambda _: None
-        return
-    with closing(AlarmDelivery(Webhook(settings.alarm_url, settings.alarm_secret, clock=now))) as delivery:
-        delivery.open()
-        yield delivery.put
 
 
 def _transfers(settings: Settings) -> Transfers:

@@ -61,7 +61,9 @@ def examine(settings: Settings) -> Iterator[CheckResult]:
     yield from machine_clock(wall_clock())
     yield from _disks(settings)
     yield from (_result("settings", fault, "failed") for fault in faults(settings, os.environ))
-    yield from (_result("settings", line, "warning") for line in unreached(settings))
+    line = unreached(settings)
+    if line is not None:
+        yield _result("settings", line, "warning")
     try:
         with servers_of(settings) as servers:
             yield from _redis(servers, settings)

@@ -1,18 +1,18 @@
-"""The hosts that alarms and sign-ins go to are tried at a start and by the doctor, each for a few seconds.
+"""The host that sign-ins go to is tried at a start and by the doctor, for a few seconds.
 
-A service goes on without them, and a start does not wait: a host that is away for a moment is a warning, with the
-setting that names it, and so is one whose name is misspelt.
+A service goes on without it, and a start does not wait: a host that is away for a moment is a warning, with the setting
+that names it, and so is one whose name is misspelt.
 """
 
 import logging
+import socket
 import threading
-from collections.abc import Iterator
+from concurrent.futures import Future
 from http.client import HTTP_PORT, HTTPS_PORT
 from typing import Final
 from urllib.parse import urlsplit
 
 from service.settings.settings import Settings
-from service.store.deadlines import connected
 from service.store.fault_words import words_of
 
 TRIED_S: Final = 5.0
@@ -20,21 +20,20 @@ TRIED_S: Final = 5.0
 log = logging.getLogger("sparing.start")
 
 
-def unreached(settings: Settings) -> Iterator[str]:
-    """A line for each host that takes no connection: its setting, the fault, and what waits meanwhile."""
-    peers = (
-        ("SPARING_ALARM_URL", settings.alarm_url, "alarms wait for their next try"),
-        ("SPARING_OIDC_ISSUER", settings.oidc_issuer, "nobody can sign in by it, and keys go on"),
+def unreached(settings: Settings) -> str | None:
+    """A line where the host takes no connection: its setting, the fault, and what waits meanwhile."""
+    fault = None if settings.oidc_issuer is None else _fault_of(settings.oidc_issuer)
+    if fault is None:
+        return None
+    return (
+        f"the host of SPARING_OIDC_ISSUER cannot be reached: {fault}; "
+        "until it can, nobody can sign in by it, and keys go on"
     )
-    for name, url, meanwhile in peers:
-        fault = None if url is None else _fault_of(url)
-        if fault is not None:
-            yield f"the host of {name} cannot be reached: {fault}; until it can, {meanwhile}"
 
 
 def tell_of_peers(settings: Settings) -> threading.Thread | None:
-    """Try the hosts beside the start, and warn of those that cannot be reached; None where no setting names any."""
-    if settings.alarm_url is None and settings.oidc_issuer is None:
+    """Try the host beside the start, and warn if it cannot be reached; None where no setting names one."""
+    if settings.oidc_issuer is None:
         return None
     thread = threading.Thread(target=_tell, args=(settings,), name="peers", daemon=True)
     thread.start()
@@ -42,18 +41,30 @@ def tell_of_peers(settings: Settings) -> threading.Thread | None:
 
 
 def _tell(settings: Settings) -> None:
-    for line in unreached(settings):
+    line = unreached(settings)
+    if line is not None:
         log.warning("%s", line)
 
 
 def _fault_of(url: str) -> str | None:
     """The reason why its host takes no connection, without any part of the URL."""
-    parts = urlsplit(url)
+    tried: Future[None] = Future()
+    threading.Thread(target=_try, args=(url, tried), name="names", daemon=True).start()
     try:
-        port = parts.port or (HTTPS_PORT if parts.scheme == "https" else HTTP_PORT)
-        with connected(parts.hostname or "", port, deadline_s=TRIED_S):
-            return None
+        return tried.result(TRIED_S)
     except TimeoutError:
         return "it does not answer in time"
     except (OSError, UnicodeError) as fault:  # a label of a name may be too long
         return words_of(getattr(fault, "strerror", None) or str(fault), url)
+
+
+def _try(url: str, tried: "Future[None]") -> None:
+    """Connect to its host. The system looks the name up for as long as it likes, and is left behind at the end."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port or (HTTPS_PORT if parts.scheme == "https" else HTTP_PORT)
+        socket.create_connection((parts.hostname or "", port), TRIED_S).close()
+    except (OSError, UnicodeError) as fault:
+        tried.set_exception(fault)
+    else:
+        tried.set_result(None)

@@ -15,13 +15,12 @@ from pydantic_settings import InitSettingsSource, SettingsConfigDict
 from service.files import folder_of
 from service.settings.bound_settings import BoundSettings, Milliseconds, Number
 from service.settings.oidc_settings import OidcIssuer, OidcOrigin, OidcRoles
-from service.settings.url_settings import AlarmUrl, DatabaseUrl, HostAndPort, PlainUrl, RedisUrl
+from service.settings.url_settings import DatabaseUrl, HostAndPort, PlainUrl, RedisUrl
 
 _PEPPER_BYTES: Final = 32
 _PORT_MAX: Final = 65535
 _RATE_MAX: Final = 1_000_000
 _WORKERS_MAX: Final = 256
-_SECRET_CHARACTERS_MIN: Final = 32
 _SHARDS: Final = "The most processes over which one dataset is divided: one for each 2^20 of its capacity, at most 64."
 
 
@@ -66,18 +65,11 @@ def _expanded(path: Path) -> Path:
         raise ValueError("must be a path, and the account after its ~ must exist") from None
 
 
-def _secret(text: str) -> str:
-    if len(text) < _SECRET_CHARACTERS_MIN or not (text.isascii() and text.isprintable()):
-        raise ValueError(f"must have at least {_SECRET_CHARACTERS_MIN} printable ASCII characters")
-    return text
-
-
 _Switch = Annotated[bool, BeforeValidator(_switch)]
 _Pepper = Annotated[bytes, BeforeValidator(_pepper)]
 _LogStyle = Annotated[Literal["json", "console"], BeforeValidator(_log_style)]
 _Home = Annotated[Path, AfterValidator(_expanded)]
 _Folder = Annotated[Path, AfterValidator(Path.absolute)]
-_Secret = Annotated[str, AfterValidator(_secret)]
 
 
 class Settings(BoundSettings):
@@ -291,20 +283,6 @@ class Settings(BoundSettings):
         validation_alias="SPARING_METRICS_HOST",
         default="127.0.0.1",
         description="The address of /metrics, which asks for no key.",
-    )
-
-    alarm_secret: _Secret | None = Field(
-        validation_alias="SPARING_ALARM_SECRET",
-        default=None,
-        repr=False,
-        description="The secret with which requests to SPARING_ALARM_URL are signed: "
-        "at least 32 printable ASCII characters.",
-    )
-    alarm_url: AlarmUrl | None = Field(
-        validation_alias="SPARING_ALARM_URL",
-        default=None,
-        repr=False,
-        description="The http or https URL to which budget alarms are posted; empty leaves them to the log.",
     )
 
     oidc_client_id: str | None = Field(

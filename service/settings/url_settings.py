@@ -6,7 +6,7 @@ A character that divides a URL and stands in a password as it is would make the 
 from typing import Annotated, Final
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import AfterValidator, ValidationInfo
+from pydantic import AfterValidator
 
 _DATABASE: Final = "must be postgresql://name:password@host:port/database"
 _REDIS: Final = "must be redis://host:port, rediss://host:port or unix:///path"
@@ -68,22 +68,7 @@ def _host_and_port(text: str) -> str:
     return text
 
 
-def _alarm_url(text: str, info: ValidationInfo) -> str:
-    try:
-        parts = urlsplit(text)
-        is_url = parts.scheme in {"http", "https"} and parts.hostname and parts.username is None and parts.port != 0
-        is_url = is_url and text.isascii() and text.isprintable() and " " not in text
-    except ValueError:
-        is_url = False
-    if not is_url:
-        raise ValueError("must be an http or https URL without a user")
-    if info.data.get("alarm_secret") is None:
-        raise ValueError("needs SPARING_ALARM_SECRET, with which its requests are signed")
-    return text
-
-
 DatabaseUrl = Annotated[str, AfterValidator(_database_url)]
 RedisUrl = Annotated[str, AfterValidator(_redis_url)]
 HostAndPort = Annotated[str, AfterValidator(_host_and_port)]
 PlainUrl = Annotated[str, AfterValidator(_plain_url)]
-AlarmUrl = Annotated[str, AfterValidator(_alarm_url)]

@@ -29,7 +29,6 @@ RUN_ELSEWHERE = {
     "docs/local-model.md": "test_local_model_document.py",
     "docs/post-processing.md": "test_post_processing.py",
     "docs/query-language.md": "test_query_bodies.py",
-    "docs/watching.md": "test_webhook.py",
     "docs/your-data.md": "test_your_data.py",
 }
 """The test module that runs the Python of a page."""

@@ -412,7 +412,6 @@ COVERS = {
     "tests/engine/ingest/test_reader.py": "engine/ingest/rows",
     "tests/api/test_auth.py": "api/routes/session",
     "tests/api/routes/test_overview.py": "api/streams",
-    "tests/store/test_webhook.py": "store/deadlines",
     "tests/e2e/test_doctor.py": "store/redis/condition",
     "tests/faults/test_killing.py": "api/middleware/chaos",  # the places where an answer is cut
     "tests/statistics/test_entropy.py": "store/entropy",

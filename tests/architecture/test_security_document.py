@@ -187,7 +187,7 @@ def test_every_connection_has_its_line(page: str) -> None:
     """Each setting that holds an address is in the table of connections."""
     section = section_of(page, "Connections")
     addresses = [name for name in VARIABLES if re.search(r"_(?:URL|HOST|PORT|ISSUER)$", name)]
-    assert len(addresses) >= len({"database", "cache", "forwarding", "alarms", "metrics"})
+    assert len(addresses) >= len({"database", "cache", "forwarding", "metrics", "provider"})
     assert [name for name in addresses if f"`{name}`" not in section] == []
 
 

@@ -1,21 +1,22 @@
-"""A host that alarms or sign-ins go to, and that cannot be reached, is one line with the setting that names it."""
+"""A host that sign-ins go to, and that cannot be reached, is one line with the setting that names it."""
 
 import socket
+import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from service.run import peers
 from service.run.peers import tell_of_peers, unreached
 from service.settings.settings import Settings
 from tests.logged import lines_of
 
-SECRET = "a secret of thirty-two characters"
 PROVIDER = {
     "SPARING_OIDC_CLIENT_ID": "sparing",
     "SPARING_OIDC_ORIGIN": "https://sparing.example",
     "SPARING_OIDC_ROLES": '{"staff": {"role": "curator"}}',
 }
-ALARM = "the host of SPARING_ALARM_URL cannot be reached: {}; until it can, alarms wait for their next try"
 ISSUER = "the host of SPARING_OIDC_ISSUER cannot be reached: {}; until it can, nobody can sign in by it, and keys go on"
 
 
@@ -28,38 +29,49 @@ def ports() -> Iterator[tuple[int, int]]:
         yield taken, free
 
 
-def stated(alarm: str, issuer: str) -> Settings:
-    """The settings of both."""
-    environ = {"SPARING_ALARM_SECRET": SECRET, "SPARING_ALARM_URL": alarm, **PROVIDER, "SPARING_OIDC_ISSUER": issuer}
-    return Settings.of(environ)
+def stated(issuer: str) -> Settings:
+    """The settings of a provider there."""
+    return Settings.of({**PROVIDER, "SPARING_OIDC_ISSUER": issuer})
 
 
-def test_each_host_that_takes_no_connection_is_a_line_with_its_setting(ports: tuple[int, int]) -> None:
-    """Without a part of its URL, whose path may hold a token."""
-    there, gone = (f"http://127.0.0.1:{port}" for port in ports)
-    refused = "Connection refused"
-    assert list(unreached(stated(f"{there}/token", f"{there}/realm"))) == []
-    assert list(unreached(stated(f"{gone}/token", f"{there}/realm"))) == [ALARM.format(refused)]
-    assert list(unreached(stated(f"{there}/token", f"{gone}/realm"))) == [ISSUER.format(refused)]
-    assert list(unreached(Settings.of({}))) == []
+def test_a_host_that_takes_no_connection_is_a_line_with_its_setting(ports: tuple[int, int]) -> None:
+    """Without a part of its URL."""
+    there, gone = (f"http://127.0.0.1:{port}/realm" for port in ports)
+    assert unreached(stated(there)) is None
+    assert unreached(stated(gone)) == ISSUER.format("Connection refused")
+    assert unreached(Settings.of({})) is None
 
 
-def test_a_name_without_an_address_is_told(ports: tuple[int, int]) -> None:
+@pytest.mark.parametrize("host", ["nowhere.invalid", f"{'a' * 64}.invalid"])
+def test_a_name_without_an_address_is_told(host: str) -> None:
     """Also one that can be no name."""
-    there = f"http://127.0.0.1:{ports[0]}"
-    for host in ("nowhere.invalid", f"{'a' * 64}.invalid"):
-        (line,) = unreached(stated(f"https://{host}/token", there))
-        assert line.startswith("the host of SPARING_ALARM_URL cannot be reached: ")
-        assert "token" not in line
+    line = unreached(stated(f"https://{host}/realm"))
+    assert line is not None
+    assert line.startswith("the host of SPARING_OIDC_ISSUER cannot be reached: ")
+    assert "realm" not in line
 
 
-def test_a_start_goes_on_while_the_hosts_are_tried(ports: tuple[int, int], caplog: pytest.LogCaptureFixture) -> None:
+def test_a_name_that_is_looked_up_for_ever_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system's library waits for its servers as long as it is told elsewhere."""
+    answers = threading.Event()
+
+    def look_up(*_: object, **__: object) -> list[Any]:
+        answers.wait(30)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    monkeypatch.setattr(peers, "TRIED_S", 0.05)
+    try:
+        assert unreached(stated("https://slow.example")) == ISSUER.format("it does not answer in time")
+    finally:
+        answers.set()
+
+
+def test_a_start_goes_on_while_the_host_is_tried(ports: tuple[int, int], caplog: pytest.LogCaptureFixture) -> None:
     """In a thread that keeps no process from ending; without such a host there is none."""
-    gone = f"http://127.0.0.1:{ports[1]}"
-    trial = tell_of_peers(stated(gone, gone))
+    trial = tell_of_peers(stated(f"http://127.0.0.1:{ports[1]}"))
     assert trial is not None
     assert trial.daemon
     trial.join()
-    told = lines_of(caplog, "sparing.start")
-    assert told == [ALARM.format("Connection refused"), ISSUER.format("Connection refused")]
+    assert lines_of(caplog, "sparing.start") == [ISSUER.format("Connection refused")]
     assert tell_of_peers(Settings.of({})) is None

@@ -69,7 +69,6 @@ def test_every_variable_is_read_into_its_field() -> None:
     environ |= {variable: f"/{variable}" for variable in ("SPARING_WITNESS", "SPARING_MIGRATIONS", "SPARING_HOME")}
     environ |= {"DATABASE_URL": "postgresql://db", "REDIS_URL": "redis://cache", "SPARING_METRICS_HOST": "::1"}
     environ |= {"SPARING_LOG": "json", "SPARING_RAY_ADDRESS": "10.0.0.1:6379"}
-    environ |= {"SPARING_ALARM_SECRET": "s" * 32, "SPARING_ALARM_URL": "https://alarms.example/budgets?team=1"}
     environ |= OIDC | {"SPARING_OIDC_INDIVIDUAL_CLAIM": "patient", "SPARING_OIDC_TITLE": "the town"}
     environ |= {f"SPARING_OIDC_{name}": name for name in ("CLIENT_SECRET", "NAME_CLAIM", "ROLE_CLAIM", "SCOPE")}
     environ |= {"SPARING_PEPPER": "ab" * 32, "SPARING_PRELOAD": "0", "SPARING_FORWARD_URL": "http://{hostname}:81"}
@@ -95,8 +94,7 @@ def test_the_home_of_the_command_line_wins() -> None:
 
 def test_settings_are_frozen_and_reach_another_process() -> None:
     """The same, secrets included; their repr shows none."""
-    alarm = {"SPARING_ALARM_SECRET": 3 * SECRET, "SPARING_ALARM_URL": f"https://alarms.example/{SECRET}"}
-    given = {"SPARING_PEPPER": "ab" * 32, "DATABASE_URL": f"postgresql://u:{SECRET}@db", **alarm}
+    given = {"SPARING_PEPPER": "ab" * 32, "DATABASE_URL": f"postgresql://u:{SECRET}@db"}
     settings = Settings.of(given, home=HOME)
     with pytest.raises(ValidationError, match="frozen"):
         settings.workers = 2  # type: ignore[misc]
@@ -162,25 +160,6 @@ def test_the_deadline_is_shorter_than_the_database_may_take_and_longer_than_a_lo
                 f"postgresql://u:1#{SECRET}@db/care",
                 f"postgresql://u:{SECRET}@db:port/care",
                 f"postgresql://u:{SECRET}@[::1/care",
-            )
-        ],
-        ("SPARING_ALARM_SECRET", SECRET, "must have at least 32 printable ASCII characters"),
-        ("SPARING_ALARM_SECRET", "ø" * 32, "must have at least 32 printable ASCII characters"),
-        (
-            "SPARING_ALARM_URL",
-            "https://alarms.example",
-            "needs SPARING_ALARM_SECRET, with which its requests are signed",
-        ),
-        *[
-            ("SPARING_ALARM_URL", url, "must be an http or https URL without a user")
-            for url in (
-                "alarms.example",
-                "ftp://alarms.example",
-                "file:///etc/passwd",
-                "https://",
-                "https://alarms.example:port",
-                "https://alarms.example/ a",
-                f"https://user:{SECRET}@alarms.example",
             )
         ],
         *[
@@ -274,15 +253,12 @@ def test_a_secret_may_be_in_a_file(tmp_path: Path, variable: str) -> None:
         "DATABASE_URL": f"postgresql://u:{SECRET}@db",
         "REDIS_URL": f"rediss://:{SECRET}@cache:6380/0",
         "SPARING_PEPPER": "ab" * 32,
-        "SPARING_ALARM_SECRET": 3 * SECRET,
-        "SPARING_ALARM_URL": "https://alarms.example",
         "SPARING_OIDC_CLIENT_SECRET": SECRET,
     }
     text = values[variable]
-    needed = {"SPARING_ALARM_SECRET": 3 * SECRET} if variable == "SPARING_ALARM_URL" else {}
     (tmp_path / "secret").write_text(f"{text}\n", encoding="utf-8")
-    from_file = Settings.of({f"{variable}_FILE": str(tmp_path / "secret"), **needed}, home=HOME)
-    assert from_file == Settings.of({variable: text, **needed}, home=HOME)
+    from_file = Settings.of({f"{variable}_FILE": str(tmp_path / "secret")}, home=HOME)
+    assert from_file == Settings.of({variable: text}, home=HOME)
 
 
 def test_only_secrets_are_read_from_files(tmp_path: Path) -> None:

@@ -1,14 +1,23 @@
 """The OpenID Connect provider: each check of an ID token, endpoints and keys that are kept, a provider that fails."""
 
 import socket
+import ssl
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from joserfc import jwt
 from joserfc.jwk import OctKey
 
@@ -192,16 +201,68 @@ def test_a_discovery_document_that_is_unsafe_is_not_used(world: World, document:
 
 
 @pytest.mark.parametrize(
-    ("status", "content"),
-    [(500, b"oops"), (200, b"[]"), (200, b"{}"), (302, b""), (200, b"[" * (2**20 + 1)), (200, b"\xff")],
+    ("status", "content"), [(500, b"oops"), (200, b"[]"), (200, b"{}"), (200, b"[" * (2**20 + 1)), (200, b"\xff")]
 )
 def test_an_answer_that_is_none_is_unavailable(world: World, status: int, content: bytes) -> None:
-    """A page of a gateway, a redirect, one without a token, one that is too large."""
+    """A page of a gateway, one without a token, one that is too large."""
     code = world.code()
-    there = httpx.MockTransport(lambda _: httpx.Response(status, content=content, headers={"location": "/elsewhere"}))
+    there = httpx.MockTransport(lambda _: httpx.Response(status, content=content))
     world.fake.handle_request = there.handle_request  # type: ignore[method-assign]
     with pytest.raises(ProviderUnavailable):
         world.provider.claims(code, nonce="n", verifier=VERIFIER)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307])
+def test_a_redirect_is_not_followed(world: World, status: int) -> None:
+    """One request, to the endpoint of the discovery document."""
+    code, asked = world.code(), []
+
+    def elsewhere(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        return httpx.Response(status, headers={"location": "/elsewhere"})
+
+    world.fake.handle_request = httpx.MockTransport(elsewhere).handle_request  # type: ignore[method-assign]
+    with pytest.raises(ProviderUnavailable):
+        world.provider.claims(code, nonce="n", verifier=VERIFIER)
+    assert asked == ["/token"]
+
+
+def test_a_certificate_that_no_authority_has_signed_is_refused(tmp_path: Path) -> None:
+    """Nothing is sent to a provider that cannot prove its name."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(500)
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as listening:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self_signed(tmp_path))
+        listening.socket = context.wrap_socket(listening.socket, server_side=True)
+        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        with pytest.raises(ProviderUnavailable):
+            provider_at(listening.socket, "https").authorization_url(state="s", nonce="n", verifier=VERIFIER)
+        listening.shutdown()
+        thread.join()
+    assert asked == []
+
+
+def self_signed(folder: Path) -> Path:
+    """A file with a certificate of this machine that nobody else has signed, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    since, until = datetime(2000, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, since, until)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    file = folder / "provider.pem"
+    file.write_bytes(private + made.public_bytes(Encoding.PEM))
+    return file
 
 
 def test_a_provider_that_hangs_holds_few_threads(world: World) -> None:
@@ -254,10 +315,10 @@ def drip(listener: socket.socket, said: bytes) -> None:
             between.wait(0.01)
 
 
-def provider_at(listener: socket.socket) -> OpenIdProvider:
+def provider_at(listener: socket.socket, scheme: str = "http") -> OpenIdProvider:
     """The adapter for a provider at this socket."""
     registration = openid_connect.ClientRegistration(
-        issuer=f"http://127.0.0.1:{listener.getsockname()[1]}",
+        issuer=f"{scheme}://127.0.0.1:{listener.getsockname()[1]}",
         client_id=CLIENT,
         client_secret=None,
         redirect_uri="x",

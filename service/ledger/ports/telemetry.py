@@ -1,4 +1,4 @@
-"""Counts for the operator while the replica works; none of them comes from a record.
+"""Counts for the operator while the replica works. None of them comes from a record, but for a curator's alarms.
 
 Readers of metrics are not trusted with data. So no method here takes a charge, a number of people, the name of a
 dataset or the length of an evaluation, and an adapter cannot show what it was never told. Not all of it is public all
@@ -39,6 +39,9 @@ class Telemetry(Protocol):
     def commit_unclear(self) -> None:
         """A COMMIT was sent and no clear reply came; the keys will tell."""
 
+    def alarm_rang(self) -> None:
+        """A budget alarm that a curator has set has rung."""
+
     def checkpointing(self) -> AbstractContextManager[None]:
         """Around the writing of a checkpoint, which may be timed: it follows the answers and delays none."""
 
@@ -68,6 +71,9 @@ class NullTelemetry:
         """Nothing."""
 
     def commit_unclear(self) -> None:
+        """Nothing."""
+
+    def alarm_rang(self) -> None:
         """Nothing."""
 
     def checkpointing(self) -> AbstractContextManager[None]:
