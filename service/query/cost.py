@@ -279,7 +279,7 @@ def _committed_bytes(plan: Plan, touched: int, capacity: int) -> int:
     names = _labels_bytes(plan.answered) + _axes_bytes(plan.answered) + _estimates_bytes(plan.layout)
     own = _OWN_NOISE_BYTES * len(plan.layout.items) if plan.scale.sigmas else 0
     replied = 0 if _is_long(plan) else _NUMBER_BYTES * plan.dimension
-    parameters = sum(len(each.numbers or b"") for each in plan.parameters)
+    parameters = sum(len(each.numbers) for each in plan.parameters)
     return slots + norms + 8 * plan.dimension + replied + parameters + names + own + 2 * len(plan.canonical)
 
 

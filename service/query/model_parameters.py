@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from service.arrays import Integers
 from service.query.features import FeatureMap
-from service.query.parameters_ast import HASHES_MAX, PARAMETERS_MAX, HashedParameters
+from service.query.parameters_ast import HASHES_MAX, PARAMETERS_MAX, HashedParameters, is_unknown
 from service.query.problems import QueryProblem
 from service.query.schema import REAL_MAX
 
@@ -53,7 +53,7 @@ def each_once(named: Iterable[HashedParameters]) -> tuple[HashedParameters, ...]
         found.setdefault(each.sha256, each)
     if len(found) > HASHES_MAX:
         raise QueryProblem.of("body", f"names more than {HASHES_MAX} arrays of parameters by their hashes")
-    if sum(len(each.numbers or b"") for each in found.values()) > 8 * PARAMETERS_MAX:
+    if sum(len(each.numbers) for each in found.values()) > 8 * PARAMETERS_MAX:
         raise QueryProblem.of("body", f"names more than {PARAMETERS_MAX} parameters by their hashes")
     return tuple(found.values())
 
@@ -64,7 +64,7 @@ def _numbers(parameters: Sequence[float] | Sequence[Sequence[float]]) -> Sequenc
 
 def _known(given: HashedParameters, shape: tuple[int, ...], field: str) -> NDArray[np.float64]:
     """The numbers of a hash. Raises QueryProblem where they are not known, or of another shape."""
-    if given.numbers is None:
+    if is_unknown(given):
         raise QueryProblem.of(field, UNKNOWN_HASH)
     if given.shape != shape or given.array is None:
         has = f"{' x '.join(map(str, given.shape or ()))}, of {len(given.numbers) // 8} numbers"

@@ -2,8 +2,9 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from math import prod
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,28 @@ ListedParameters = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Numbers that came with the query, in their shape: doubles, little-endian, row by row."""
+
+    shape: tuple[int, ...]
+    numbers: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Numbers that are kept of an earlier query of the same analyst."""
+
+    numbers: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """No numbers: the query has their hash alone."""
+
+    numbers: ClassVar[bytes] = b""
+
+
 class HashedParameters(Closed):
     """Parameters by the hash of their numbers, which came in the body or are kept of an earlier query.
 
@@ -57,40 +80,40 @@ class HashedParameters(Closed):
         ]
         | None
     ) = optional("(features,), or of `softmax` (classes, features); left out, as it was when the numbers were sent.")
-    _numbers: bytes | None = PrivateAttr(None)
-    _is_kept: bool = PrivateAttr(default=False)
+    _source: Sent | Known | Unknown = PrivateAttr(Unknown())
 
     @classmethod
     def of(cls, numbers: NDArray[np.floating]) -> Self:
         """The parameters that such an array is. Its numbers come with them."""
         packed = np.asarray(numbers, dtype="<f8", order="C").tobytes()
-        return cls(sha256=hashlib.sha256(packed).hexdigest(), shape=numbers.shape).given(packed, is_kept=False)
+        made = cls(sha256=hashlib.sha256(packed).hexdigest(), shape=numbers.shape)
+        return made.given(Sent(numbers.shape, packed))
 
     def kept_as(self, shape: tuple[int, ...], numbers: bytes) -> Self:
         """These parameters with the numbers that are kept, in the shape that is asked for or else in the kept one."""
-        return self.model_copy(update={"shape": self.shape or shape}).given(numbers, is_kept=True)
+        return self.model_copy(update={"shape": self.shape or shape}).given(Known(numbers))
 
-    def given(self, numbers: bytes, *, is_kept: bool) -> Self:
+    def given(self, source: Sent | Known) -> Self:
         """This very object, whose maker gives it its numbers."""
-        self._numbers, self._is_kept = numbers, is_kept
+        self._source = source
         return self
 
     @property
-    def numbers(self) -> bytes | None:
-        """The doubles, little-endian, row by row; None where only the hash is known."""
-        return self._numbers
+    def source(self) -> Sent | Known | Unknown:
+        """The origin of the numbers, with the numbers."""
+        return self._source
 
     @property
-    def is_kept(self) -> bool:
-        """Tell whether the numbers were kept before, and need not be kept again."""
-        return self._is_kept
+    def numbers(self) -> bytes:
+        """The doubles, little-endian, row by row; empty where only the hash is known."""
+        return self._source.numbers
 
     @property
     def array(self) -> NDArray[np.float64] | None:
         """The numbers in their shape; None where they are not known, or are not as many as the shape says."""
-        if self._numbers is None or self.shape is None or 8 * prod(self.shape) != len(self._numbers):
+        if self.shape is None or 8 * prod(self.shape) != len(self.numbers):
             return None
-        return np.frombuffer(self._numbers, dtype="<f8").reshape(self.shape)
+        return np.frombuffer(self.numbers, dtype="<f8").reshape(self.shape)
 
     def __eq__(self, other: object) -> bool:
         """By the hash and the shape, wherever the numbers come from."""
@@ -99,6 +122,11 @@ class HashedParameters(Closed):
     def __hash__(self) -> int:
         """A hash that agrees with `__eq__`."""
         return hash((self.sha256, self.shape))
+
+
+def is_unknown(given: HashedParameters) -> bool:
+    """Tell whether a query lacks the numbers of a hash."""
+    return isinstance(given.source, Unknown)
 
 
 def _parameters_kind(node: object) -> str:
@@ -118,7 +146,7 @@ Parameters = Annotated[
 def with_kept(part: Any, kept: Mapping[str, tuple[tuple[int, ...], bytes]]) -> Any:  # noqa: ANN401 - the same type
     """A part of a query with the shapes and numbers that are kept by hash; itself where it lacks none of these."""
     if isinstance(part, HashedParameters):
-        return part.kept_as(*kept[part.sha256]) if part.numbers is None and part.sha256 in kept else part
+        return part.kept_as(*kept[part.sha256]) if is_unknown(part) and part.sha256 in kept else part
     changed = {place: new for place, old in _members(part) if (new := with_kept(old, kept)) is not old}
     if not changed:
         return part

@@ -34,7 +34,7 @@ from service.ledger.model.parameters import KeptParameters
 from service.ledger.model.rows import Address, AnswerRecord, DatasetRecord
 from service.ledger.ports.store import CommitRejected
 from service.ledger.ports.transaction import ConditionalAppend, Transaction
-from service.query.parameters_ast import HashedParameters
+from service.query.parameters_ast import HashedParameters, Sent
 from service.query.plan import Plan
 from service.query.stated import Shown, answer_of, shown_of
 from service.query.stated_noise import packed
@@ -188,9 +188,9 @@ class Batch:
 
     def _keep(self, analyst_id: UUID, given: HashedParameters) -> None:
         """Keep the numbers of a query that is answered, a reused one too, unless this analyst's are kept."""
-        if given.numbers is not None and given.shape is not None and not given.is_kept:
+        if isinstance(sent := given.source, Sent):
             self.parameters.append(
-                KeptParameters(principal_id=analyst_id, sha256=given.sha256, shape=given.shape, numbers=given.numbers)
+                KeptParameters(principal_id=analyst_id, sha256=given.sha256, shape=sent.shape, numbers=sent.numbers)
             )
 
     def _reused(self, plan: Plan) -> Turn | PublicEntry | None:

@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from service.query.language import Query
-from service.query.parameters_ast import HASHES_MAX, PARAMETERS_MAX, with_kept
+from service.query.parameters_ast import HASHES_MAX, PARAMETERS_MAX, is_unknown, with_kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ def bytes_kept(numbers: bytes) -> int:
 
 def hashes_in(query: Query) -> tuple[str, ...]:
     """The hashes whose numbers a query lacks, each once."""
-    return tuple(dict.fromkeys(each.sha256 for each in query.hashed if each.numbers is None))
+    return tuple(dict.fromkeys(each.sha256 for each in query.hashed if is_unknown(each)))
 
 
 def with_numbers(query: Query, kept_of: Callable[[str], KeptParameters | None]) -> Query:

@@ -14,6 +14,7 @@ from uuid import UUID
 from service.ledger.model.errors import TooManyParametersKept
 from service.ledger.model.parameters import bytes_kept
 from service.ledger.model.rows import DatasetRecord
+from service.query.parameters_ast import Sent
 from service.reads.ledger import snapshot
 from service.writer.rollback.guard import RollbackGuard
 from service.writer.submission import QueryRequest
@@ -33,7 +34,7 @@ class ParameterStorage:
         Raises TooManyParametersKept, and Unavailable or Fenced where the database cannot be read.
         """
         given = request.plan.parameters
-        new = {each.sha256: bytes_kept(each.numbers) for each in given if each.numbers is not None and not each.is_kept}
+        new = {each.sha256: bytes_kept(each.numbers) for each in given if isinstance(each.source, Sent)}
         if not new:
             return
         owner = record.id, request.analyst.id

@@ -104,7 +104,7 @@ class QuerySubmitter:
         left = UNIT_PARAMETERS_MAX
         for key, asked in queries:
             query = self.numbered(principal, record, asked)
-            left -= sum(len(each.numbers or b"") // 8 for each in query.hashed)
+            left -= sum(len(each.numbers) // 8 for each in query.hashed)
             if left < 0:
                 said = f"name more than {UNIT_PARAMETERS_MAX} parameters by their hashes; send them in parts"
                 raise InvalidRequest(FieldError(field="queries", message=said))

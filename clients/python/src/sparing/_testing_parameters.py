@@ -9,7 +9,16 @@ from numpy.typing import NDArray
 
 from sparing._npz import query_of_npz
 from sparing._parameters import models_in
-from sparing._rooms.fake import HashedParameters, Query, QueryProblem, document_of, parse_query, query_of, with_kept
+from sparing._rooms.fake import (
+    HashedParameters,
+    Query,
+    QueryProblem,
+    Sent,
+    document_of,
+    parse_query,
+    query_of,
+    with_kept,
+)
 
 Arrays = Mapping[str, tuple[tuple[int, ...], bytes]]
 """Shapes and doubles by name."""
@@ -34,8 +43,8 @@ class KeptParameters:
         """Keep the numbers of a query that is answered."""
         kept = self._kept.setdefault(dataset, {})
         for given in query.hashed:
-            if given.numbers is not None and given.shape is not None:
-                kept.setdefault(given.sha256, (given.shape, given.numbers))
+            if isinstance(sent := given.source, Sent):
+                kept.setdefault(given.sha256, (sent.shape, sent.numbers))
 
 
 def json_in(content: bytes) -> Any:  # noqa: ANN401 - whatever a body holds
