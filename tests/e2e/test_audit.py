@@ -12,7 +12,7 @@ from urllib.error import HTTPError
 
 import pytest
 
-from sparing_audit.comparison import COMPARED
+from sparing_audit.game import COMPARED
 from tests.e2e.processes import SPARING, environment, new_key, served
 from tests.rotation import IS_WHOLE, times
 

@@ -4,7 +4,7 @@ It is as small as a filter can be, and written without looking at the audit's: w
 the answers and accounts alone.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -13,21 +13,14 @@ from statistics import NormalDist
 
 import numpy as np
 
-from sparing_audit.service import (
-    Account,
-    Description,
-    Doubles,
-    HistogramQuery,
-    LedgerEntry,
-    MatrixQuery,
-    Offered,
-    OwnAccount,
-    OwnReceipt,
-    Query,
-    Refused,
-    Registration,
-    Released,
-)
+from sparing_audit.accountings import ACCOUNTINGS, Accounting
+from sparing_audit.adversaries import ADVERSARIES, ASKERS
+from sparing_audit.game import Game
+from sparing_audit.laws import Doubles
+from sparing_audit.moves import offered, schedule, turns
+from sparing_audit.noise import Laplace, Law
+from sparing_audit.service import Account, Description, Offered, OwnAccount, Query, Refused, Released, Table, Values
+from sparing_audit.victims import drawn_victims
 
 UNIT = 2**40
 
@@ -49,19 +42,19 @@ class Person:
     is_out: bool = False
     is_paused: bool = False
     is_erased: bool = False
-    receipts: list[OwnReceipt] = field(default_factory=list)
+    receipts: list[tuple[int, str, int]] = field(default_factory=list)
 
 
 @dataclass
 class Stored:
     """A dataset."""
 
-    registration: Registration
+    is_dropping: bool
+    budget: int
     people: dict[str, Person] = field(default_factory=dict)
-    by_value: dict[str, dict[int, list[str]]] = field(default_factory=lambda: {"people": {}, "rows": {}})
-    ledger: list[LedgerEntry] = field(default_factory=list)
-    answers: dict[object, tuple[object, Released]] = field(default_factory=dict)  # by analyst and key
-    released: dict[object, Released] = field(default_factory=dict)  # by query
+    ledger: dict[int, tuple[int, int]] = field(default_factory=dict)
+    answers: dict[object, tuple[Query, Released]] = field(default_factory=dict)  # by analyst and key
+    released: list[tuple[Query, Released]] = field(default_factory=list)
 
 
 @dataclass
@@ -79,65 +72,59 @@ class FakeService:
         self.rng = np.random.default_rng(self.seed)
 
     def offered(self) -> Offered:
+        mechanisms = ("gaussian", "laplace")
         return Offered(
-            datasets=self.rules,
-            queries=self.query_rules,
-            accountings=self.accountings,
-            mechanisms=("gaussian", "laplace"),
+            datasets=self.rules, queries=self.query_rules, accountings=self.accountings, mechanisms=mechanisms
         )
 
-    def register(self, registration: Registration) -> int:
-        self.stored[registration.dataset] = Stored(registration)
-        return int(registration.rho * UNIT)
+    def register(
+        self, dataset: str, *, rule: str, people: int, amount: float, accounting: Accounting | None = None
+    ) -> Description:
+        budget = int(amount * UNIT)
+        self.stored[dataset] = Stored(rule == "drop", budget)
+        if accounting is None:
+            return Description(accounting="gdp", unit="rho", budget_units=budget)
+        unit = {"pure": "epsilon", "rdp": f"rho at order {accounting.order:g}"}.get(accounting.kind, "rho")
+        stated = {"kind": "zcdp"} if accounting.kind == "gdp" else "gdp"
+        document = stated if self.mistake == "another accounting" else accounting.document
+        return Description(accounting=document, unit=unit, budget_units=budget)
 
-    def described(self, dataset: str) -> Description:
-        registration = self.stored[dataset].registration
-        kind, order = _accounting(registration)
-        document: object = registration.accounting or "gdp"
-        if self.mistake == "another accounting":
-            document = {"kind": "zcdp"} if kind == "gdp" else "gdp"
-        unit = {"pure": "epsilon", "rdp": f"rho at order {order:g}"}.get(kind, "rho")
-        return Description(accounting=document, unit=unit, budget_units=int(registration.rho * UNIT))
-
-    def upload_people(self, dataset: str, values: Mapping[str, int | None]) -> None:
+    def upload(self, dataset: str, table: Table, values: Values) -> None:
         stored = self.stored[dataset]
-        for key, value in values.items():
-            person = stored.people.setdefault(key, Person(limit=int(stored.registration.rho * UNIT)))
+        for key, value in values:
+            person = stored.people.setdefault(key, Person(limit=stored.budget))
+            if table == "rows" and value is not None:
+                person.rows.append(value)
+                continue
             if person.is_erased and self.mistake == "refund at return":
                 person = stored.people[key] = Person(limit=person.limit)
             person.value, person.is_erased = value, False
 
-    def upload_rows(self, dataset: str, rows: Sequence[tuple[str, int]]) -> None:
-        for key, value in rows:
-            self.stored[dataset].people[key].rows.append(value)
-
-    def ask(self, dataset: str, query: Query, *, analyst: int, key: str, reuse: bool) -> Released:
+    def ask(self, dataset: str, query: Query, *, analyst: int, key: str, reuse: bool = False) -> Released:
         stored = self.stored[dataset]
-        if isinstance(query, HistogramQuery):
-            return self._histogram(stored, query)
-        form = (query.table, tuple(tuple(sorted(each.items())) for each in query.coordinates), query.sigma)
         known = stored.answers.get((analyst, key))
         if known is not None and self.mistake != "retries charged again":
-            if known[0] != form and self.mistake != "keys good for anything":
+            if known[0] != query and self.mistake != "keys good for anything":
                 raise Refused("the key was used for another query")
             return known[1]
-        if reuse and form in stored.released and self.mistake != "reuse answered anew":
-            return stored.released[form]
+        same = [released for asked, released in stored.released if reuse and asked == query]
+        if same and self.mistake != "reuse answered anew":
+            return same[0]
         released = self._answer(stored, query, analyst)
-        stored.answers[analyst, key] = (form, released)
-        stored.released[form] = released
+        stored.answers[analyst, key] = (query, released)
+        stored.released.append((query, released))
         return released
 
     def ask_together(
-        self, dataset: str, queries: Sequence[MatrixQuery], *, analyst: int, keys: Sequence[str]
+        self, dataset: str, queries: Sequence[Query], *, analyst: int, keys: Sequence[str]
     ) -> list[Released]:
-        before = {key: person.spent for key, person in self.stored[dataset].people.items()}
+        people = self.stored[dataset].people.values()
+        before = [person.spent for person in people]
         found = []
         for query, key in zip(queries, keys, strict=True):
-            if self.mistake == "batches checked before they are charged":
-                for name, person in self.stored[dataset].people.items():
-                    person.spent_before = before[name]
-            found.append(self.ask(dataset, query, analyst=analyst, key=key, reuse=False))
+            for person, spent in zip(people, before, strict=True):
+                person.spent_before = spent
+            found.append(self.ask(dataset, query, analyst=analyst, key=key))
         return found
 
     def accounts(self, dataset: str) -> Mapping[str, Account]:
@@ -145,164 +132,102 @@ class FakeService:
         return {key: self._account(person) for key, person in people.items() if not person.is_erased}
 
     def _account(self, person: Person) -> Account:
-        spent = person.spent
-        if self.mistake == "float sums":
-            spent = round(person.spent_float * UNIT)
+        spent = round(person.spent_float * UNIT) if self.mistake == "float sums" else person.spent
         return Account(spent=spent, limit=person.limit, charged=person.charged, left_out=person.left_out)
 
-    def ledger(self, dataset: str) -> list[LedgerEntry]:
-        return list(self.stored[dataset].ledger)
+    def ledger(self, dataset: str) -> Mapping[int, tuple[int, int]]:
+        return self.stored[dataset].ledger
 
     def own_account(self, dataset: str, person: str) -> OwnAccount:
         found = self.stored[dataset].people[person]
-        return OwnAccount(account=self._account(found), receipts=tuple(found.receipts))
+        return OwnAccount(account=self._account(found), receipts=found.receipts)
 
     def lower(self, dataset: str, limits: Mapping[str, int]) -> None:
         for key, units in limits.items():
             self.stored[dataset].people[key].limit = units
 
-    def pause(self, dataset: str, people: Sequence[str]) -> None:
+    def set_paused(self, dataset: str, people: Sequence[str], *, is_paused: bool) -> None:
         for key in people:
-            self.stored[dataset].people[key].is_paused = self.mistake != "pauses ignored"
-
-    def resume(self, dataset: str, people: Sequence[str]) -> None:
-        for key in people:
-            self.stored[dataset].people[key].is_paused = False
+            self.stored[dataset].people[key].is_paused = is_paused and self.mistake != "pauses ignored"
 
     def erase(self, dataset: str, people: Sequence[str]) -> None:
         for key in people:
             person = self.stored[dataset].people[key]
             person.is_erased = True
-            if self.mistake == "refund at erasure":
-                person.spent -= person.last_charge
+            person.spent -= person.last_charge if self.mistake == "refund at erasure" else 0
             if self.mistake != "erased records counted":
                 person.value, person.rows = None, []
 
-    def correct(self, dataset: str, values: Mapping[str, int | None]) -> None:
-        for key, value in values.items():
+    def correct(self, dataset: str, values: Values) -> None:
+        for key, value in values:
             person = self.stored[dataset].people[key]
             person.value = value
-            if self.mistake == "refund at correction":
-                person.spent -= person.last_charge
+            person.spent -= person.last_charge if self.mistake == "refund at correction" else 0
 
     def close(self, dataset: str) -> None:
         del self.stored[dataset]
 
-    def _histogram(self, stored: Stored, query: HistogramQuery) -> Released:
-        """Filter, charge, count, and draw rounded Laplace noise, one to each listed value."""
-        sequence, (kind, order) = len(stored.ledger) + 1, _accounting(stored.registration)
-        price = laplace_price(kind, order, 1 / query.scale)
-        charge = ceil(price * UNIT * (1 if kind == "pure" else 1 + 5e-5))
-        if self.mistake in {"half the price of Laplace noise", "half of every price"}:
-            charge = ceil(charge / 2)
-        if self.mistake == "Laplace noise priced as a Gaussian":
-            charge = ceil(UNIT / (2 * query.scale**2))
-        if self.mistake == "a price two ten-thousandths too large":
-            charge += charge // 5000
-        places = {value: place for place, value in enumerate(query.values)}
-        counts, is_dropping = np.zeros(len(places)), stored.registration.rule == "drop"
-        charged = left_out = 0
-        for person in stored.people.values():
-            outcome, units = "untouched", 0
-            if person.value in places:
-                fits = not (is_dropping and person.is_out) and person.spent + charge <= person.limit
-                outcome, units = ("charged", charge) if fits else ("left_out", 0)
-                person.spent, person.charged = person.spent + units, person.charged + fits
-                person.left_out, person.is_out = person.left_out + (not fits), person.is_out or not fits
-                counts[places[person.value]] += fits or self.mistake == "left out and counted"
-                charged, left_out = charged + fits, left_out + (not fits)
-            person.receipts.append(OwnReceipt(sequence=sequence, outcome=outcome, units=units))
-        stored.ledger.append(LedgerEntry(sequence=sequence, charged=charged, left_out=left_out))
-        scale = query.scale * (0.5 if self.mistake == "half the Laplace noise" else 1.0)
-        noise = np.rint(self.rng.laplace(0.0, scale, len(places)))
-        if self.mistake == "discrete Laplace noise":
-            tail = 1 - exp(-1 / scale)
-            noise = (self.rng.geometric(tail, len(places)) - self.rng.geometric(tail, len(places))).astype(float)
-        return Released(
-            id=str(sequence),
-            sequence=sequence,
-            values=counts + noise,
-            sigma=query.scale * 2**0.5,
-            grid=1.0,
-            scale=query.scale,
-        )
-
-    def _answer(self, stored: Stored, query: MatrixQuery, analyst: int) -> Released:
+    def _answer(self, stored: Stored, query: Query, analyst: int) -> Released:
         """Filter, charge, add, and draw the noise."""
         grid = 2.0**-8 if query.rule == "clip" else 1.0
         sequence = len(stored.ledger) + 1
-        if self.mistake == "drop reset by a checkpoint" and sequence % 8 == 0:
-            for person in stored.people.values():
-                person.is_out = False
-        weights = self._weights(query)
-        sums = np.zeros(len(query.coordinates))
-        counts = {"charged": 0, "shortened": 0, "left_out": 0, "untouched": 0}
-        for person in stored.people.values():
-            vector = self._vector(person, query, weights, grid)
-            counted, units, outcome = self._decide(stored, person, vector, query, grid, analyst)
-            counts[outcome] += 1
-            person.receipts.append(OwnReceipt(sequence=sequence, outcome=outcome, units=units))
-            for coordinate, steps in counted.items():
-                sums[coordinate] += steps * grid
-        stored.ledger.append(
-            LedgerEntry(sequence=sequence, charged=counts["charged"] + counts["shortened"], left_out=counts["left_out"])
-        )
-        values = sums + self._noise(sums.size, query.sigma / grid) * grid
-        return Released(id=str(sequence), sequence=sequence, values=values, sigma=query.sigma, grid=grid)
-
-    @staticmethod
-    def _weights(query: MatrixQuery) -> dict[int, list[tuple[int, int]]]:
-        """By value of the column, the coordinates that it adds to, with the weights."""
-        found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        weights: dict[int, list[tuple[int, int]]] = defaultdict(list)  # by value, coordinates with their weights
         for coordinate, entries in enumerate(query.coordinates):
             for value, weight in entries.items():
-                found[value].append((coordinate, weight))
-        return found
-
-    @staticmethod
-    def _vector(
-        person: Person, query: MatrixQuery, weights: Mapping[int, list[tuple[int, int]]], grid: float
-    ) -> list[dict[int, int]]:
-        """The vector in steps, row by row."""
-        values = person.rows if query.table == "rows" else [person.value]
-        return [
-            {coordinate: int(weight / grid) for coordinate, weight in weights.get(value, ())}
-            for value in values
-            if value is not None
-        ]
+                weights[value].append((coordinate, int(weight / grid)))
+        sums, counts = np.zeros(len(query.coordinates)), Counter[str]()
+        for person in stored.people.values():
+            if self.mistake == "drop reset by a checkpoint" and sequence % 8 == 0:
+                person.is_out = False
+            values = person.rows if query.table == "rows" else [person.value]
+            rows = [dict(weights.get(value, ())) for value in values if value is not None]
+            counted, units, outcome = self._decide(stored, person, rows, query, grid, analyst)
+            counts[outcome] += 1
+            person.receipts.append((sequence, outcome, units))
+            for coordinate, steps in counted.items():
+                sums[coordinate] += steps * grid
+        stored.ledger[sequence] = (counts["charged"] + counts["shortened"], counts["left_out"])
+        noise = self._laplace if isinstance(query.law, Laplace) else self._gaussian
+        answer = sums + noise(sums.size, query.law.size / grid) * grid
+        size = query.law.size * (2 if self.mistake == "another noise than was asked for" else 1)
+        return Released(sequence=sequence, values=answer, size=size, grid=grid)
 
     def _decide(
-        self, stored: Stored, person: Person, rows: list[dict[int, int]], query: MatrixQuery, grid: float, analyst: int
+        self, stored: Stored, person: Person, rows: list[dict[int, int]], query: Query, grid: float, analyst: int
     ) -> tuple[Mapping[int, int], int, str]:
         """The vector that is added, its charge, and the outcome."""
-        vector: dict[int, int] = defaultdict(int)
+        vector = Counter[int]()
         for row in rows:
-            for coordinate, steps in row.items():
-                vector[coordinate] += steps
-        norm, is_dropping = _norm(vector), stored.registration.rule == "drop"
-        if norm == 0 or (person.is_paused and is_dropping):
+            vector.update(row)
+        norm = _norm(vector)
+        if norm == 0 or (person.is_paused and stored.is_dropping):
             return {}, 0, "untouched"
         if self.mistake == "sum of row norms":
             norm = sum(map(_norm, rows))
-        sigma, counted = query.sigma / grid, vector
-        charge = self._charge(norm, sigma)
-        room = 0 if person.is_paused or (is_dropping and person.is_out) else self._room(person, analyst)
+        counted: Mapping[int, int] = vector
+        charge = self._charge(norm, query.law, grid)
+        room = 0 if person.is_paused or (stored.is_dropping and person.is_out) else self._room(person, analyst)
         if charge > room and query.rule == "clip":
-            counted, charge, room = self._shortened(vector, charge, room, sigma)
+            counted, charge, room = self._shortened(vector, charge, room, query.law, grid)
         if charge > room:
             person.left_out += 1
             person.is_out = True
             person.spent += charge if self.mistake == "left out and charged" else 0
             return (vector if self.mistake == "left out and added" else {}), 0, "left_out"
-        self._debit(person, charge, norm, sigma, analyst)
+        person.spent_before = person.spent if self.mistake == "stale spent total" else person.spent + charge
+        person.spent += charge
+        person.spent_by[analyst] += charge
+        person.spent_float += norm / (2 * (query.law.size / grid) ** 2)
+        person.last_charge = charge
+        person.charged += 1
         return counted, charge, "charged" if counted == vector else "shortened"
 
     def _shortened(
-        self, vector: Mapping[int, int], charge: int, room: int, sigma: float
-    ) -> tuple[dict[int, int], int, int]:
+        self, vector: Mapping[int, int], charge: int, room: int, law: Law, grid: float
+    ) -> tuple[Mapping[int, int], int, int]:
         """The part of a vector that fits, its charge, and the room to pay it from."""
         ((coordinate, length),) = vector.items()
-        most = min(isqrt(floor(max(room, 0) * 2 * Fraction(sigma) ** 2 / UNIT)), abs(length))
+        most = min(isqrt(floor(max(room, 0) * 2 * Fraction(law.size / grid) ** 2 / UNIT)), abs(length))
         if most == 0:
             return {}, room + 1, room
         counted = {coordinate: most if length > 0 else -most}
@@ -310,14 +235,23 @@ class FakeService:
             case "charge of the unshortened vector":
                 return counted, charge, charge
             case "shortened to a half of what is charged":
-                return {coordinate: counted[coordinate] // 2}, self._charge(most**2, sigma), room
-        return counted, self._charge(most**2, sigma), room
+                return {coordinate: counted[coordinate] // 2}, self._charge(most**2, law, grid), room
+        return counted, self._charge(most**2, law, grid), room
 
-    def _charge(self, norm: int, sigma: float) -> int:
-        exact = Fraction(norm) * UNIT / (2 * Fraction(sigma) ** 2)
+    def _charge(self, norm: int, law: Law, grid: float) -> int:
+        """The charge of a squared norm in steps; under Laplace noise every vector is one step long."""
+        sigma = Fraction(law.size / grid)
+        exact, half = Fraction(norm) * UNIT / (2 * sigma**2), self.mistake == "half of every price"
+        if isinstance(law, Laplace) and self.mistake != "Laplace noise priced as a Gaussian":
+            kind = law.accounting.kind
+            price = laplace_price(kind, law.accounting.order, 1 / law.size)
+            charge = ceil(price * UNIT * (1 if kind == "pure" else 1 + 5e-5))
+            if self.mistake == "a price two ten-thousandths too large":
+                return charge + charge // 5000
+            return ceil(charge / 2) if half or self.mistake == "half the price of Laplace noise" else charge
         match self.mistake:
             case "sigma for sigma^2":
-                return ceil(Fraction(norm) * UNIT / (2 * Fraction(sigma)))
+                return ceil(Fraction(norm) * UNIT / (2 * sigma))
             case "missing 1/2":
                 return ceil(2 * exact)
             case "charge rounded down":
@@ -336,15 +270,7 @@ class FakeService:
                 return floor((person.limit / UNIT - person.spent_float) * UNIT)
         return person.limit - person.spent
 
-    def _debit(self, person: Person, charge: int, norm: int, sigma: float, analyst: int) -> None:
-        person.spent_before = person.spent if self.mistake == "stale spent total" else person.spent + charge
-        person.spent += charge
-        person.spent_by[analyst] += charge
-        person.spent_float += norm / (2 * sigma**2)
-        person.last_charge = charge
-        person.charged += 1
-
-    def _noise(self, size: int, sigma: float) -> Doubles:
+    def _gaussian(self, size: int, sigma: float) -> Doubles:
         match self.mistake:
             case "noise reused":
                 return np.rint(sigma * np.random.default_rng(self.seed).standard_normal(size))
@@ -358,17 +284,16 @@ class FakeService:
                 return np.full(size, np.rint(sigma * self.rng.standard_normal()))
         return np.rint(sigma * self.rng.standard_normal(size))
 
+    def _laplace(self, size: int, scale: float) -> Doubles:
+        scale *= 0.5 if self.mistake == "half the Laplace noise" else 1.0
+        if self.mistake == "discrete Laplace noise":
+            tail = 1 - exp(-1 / scale)
+            return (self.rng.geometric(tail, size) - self.rng.geometric(tail, size)).astype(np.float64)
+        return np.rint(self.rng.laplace(0.0, scale, size))
+
 
 def _norm(vector: Mapping[int, int]) -> int:
     return sum(steps**2 for steps in vector.values())
-
-
-def _accounting(registration: Registration) -> tuple[str, float]:
-    """The kind, and the order or 1."""
-    stated = registration.accounting
-    if stated is None or isinstance(stated, str):
-        return "gdp", 1.0
-    return str(stated["kind"]), float(str(stated.get("order", 1)))
 
 
 def laplace_price(kind: str, order: float, t: float) -> float:
@@ -382,3 +307,22 @@ def laplace_price(kind: str, order: float, t: float) -> float:
         return log(moment / (2 * order - 1)) / (order - 1) / order
     half: float = NormalDist().inv_cdf(1 - exp(-t / 2) / 2)
     return 2 * half**2
+
+
+def played(
+    mistake: str = "",
+    *,
+    victims: int = 240,
+    seed: int = 4,
+    rule: str = "skip",
+    query_rule: str | None = None,
+    kind: str | None = None,
+) -> Game:
+    """A whole play against the service, under a rule or an accounting."""
+    rng, service = np.random.default_rng(seed), FakeService(mistake=mistake)
+    drawn = drawn_victims(victims, rng, ADVERSARIES if kind is None else ASKERS)
+    accounting = None if kind is None else ACCOUNTINGS[kind]
+    game = Game(service, "d", drawn, rng, rule=rule, query_rule=query_rule, accounting=accounting)
+    game.play(schedule() if accounting is None else turns(accounting, offered(accounting)))
+    assert service.stored == {}
+    return game

@@ -2,99 +2,86 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from clients.audit.tests.fake_service import FakeService
-from numpy.typing import NDArray
+from clients.audit.tests.fake_service import FakeService, played
 from tests.rotation import times
 
-from sparing_audit.adversaries import ADVERSARIES
+from sparing_audit.accountings import ACCOUNTINGS
+from sparing_audit.adversaries import ADVERSARIES, ASKERS
 from sparing_audit.checks import (
     MU,
+    accounting_checks,
     bound_check,
     canary_check,
-    checks_of,
     completed,
     delta_check,
     loss_check,
     noise_checks,
+    promise_checks,
+    reuse_check,
+    rule_checks,
 )
-from sparing_audit.comparison import COMPARED, Recorded
-from sparing_audit.game import RHO, Game
-from sparing_audit.service import UNITS_PER_RHO, Doubles
+from sparing_audit.game import COMPARED, RHO, Game, Recorded
+from sparing_audit.laws import Booleans, Doubles
+from sparing_audit.moves import offered, turns
+from sparing_audit.noise import NOTHING, UNITS_PER_RHO, Gaussian, Laplace, Range
+from sparing_audit.own_filter import Outcome
 from sparing_audit.victims import drawn_victims
 
 VICTIMS = 8192
 RUNS = 40
+PEOPLE = 720
 
 
-def drawn_losses(rho: float, seed: int, *, victims: int = VICTIMS) -> tuple[Doubles, NDArray[np.bool_]]:
+def drawn_losses(rho: float, seed: int, *, victims: int = VICTIMS) -> tuple[Doubles, Booleans]:
     """Losses of a budget `rho` spent whole."""
     rng = np.random.default_rng(seed)
     is_in = rng.random(victims) < 0.5
     return np.where(is_in, rho, -rho) + math.sqrt(2 * rho) * rng.standard_normal(victims), is_in
 
 
-def rejections(check: Callable[[Doubles, NDArray[np.bool_]], bool], rho: float) -> int:
-    """The number of forty runs that a check rejects."""
-    return sum(not check(*drawn_losses(rho, seed)) for seed in range(RUNS))
+def rejections(rho: float, *, of: float = RHO) -> int:
+    """The number of forty runs that the law of losses rejects."""
+    return sum(not loss_check(*drawn_losses(rho, seed), rho=of).passed for seed in range(RUNS))
 
 
 def test_a_loss_that_is_five_percent_too_large_is_always_rejected() -> None:
-    """At mu = 4, in 40 of 40 runs, and the right one in none."""
+    """At mu = 4, in 40 of 40 runs, and the right one in none.
 
-    def passed(losses: Doubles, is_in: NDArray[np.bool_]) -> bool:
-        return loss_check(losses, is_in).passed
-
-    assert [rejections(passed, factor * RHO) for factor in (1.0, 1.05)] == [0, RUNS]
-
-
-def test_a_small_budget_would_have_less_power() -> None:
-    """At mu = 1 as many victims rarely show 5 %, and always 15 %: therefore the audit's budget is large."""
-
-    def passed(losses: Doubles, is_in: NDArray[np.bool_]) -> bool:
-        return loss_check(losses, is_in, rho=0.5).passed
-
-    right, five, more = (rejections(passed, factor * 0.5) for factor in (1.0, 1.05, 1.15))
-    assert right == 0
+    At mu = 1 as many victims rarely show 5 %, and always 15 %: therefore the audit's budget is large.
+    """
+    assert [rejections(factor * RHO) for factor in (1.0, 1.05)] == [0, RUNS]
+    right, five, more = (rejections(factor * 0.5, of=0.5) for factor in (1.0, 1.05, 1.15))
+    assert (right, more) == (0, RUNS)
     assert five < RUNS / 10
-    assert more == RUNS
 
 
-def test_a_delta_that_is_too_large_is_rejected() -> None:
-    """Means within delta pass; those of a budget a quarter larger do not."""
-
-    def passed(losses: Doubles, is_in: NDArray[np.bool_]) -> bool:
-        return delta_check(losses, is_in).passed
-
-    assert [rejections(passed, factor * RHO) for factor in (0.5, 1.0, 1.25)] == [0, 0, RUNS]
-
-
-def test_few_victims_are_not_rejected_by_chance() -> None:
-    """One of 240 has now and then a loss that is expected once in a thousand; a budget spent twice is seen."""
-    right, twice = (
-        [delta_check(*drawn_losses(rho, seed, victims=240)).passed for seed in range(times(200, 1000))]
-        for rho in (RHO, 2 * RHO)
-    )
-    assert all(right)
-    assert not any(twice)
+@pytest.mark.parametrize(
+    ("factor", "victims", "runs", "passes"),
+    [
+        (0.5, VICTIMS, RUNS, True),
+        (1.0, VICTIMS, RUNS, True),
+        (1.25, VICTIMS, RUNS, False),
+        (1.0, 240, times(200, 1000), True),
+        (2.0, 240, times(200, 1000), False),
+    ],
+)
+def test_a_delta_that_is_too_large_is_rejected(factor: float, victims: int, runs: int, passes: bool) -> None:
+    """Few victims are not rejected by chance: one of 240 has now and then a loss expected once in a thousand."""
+    passed = {delta_check(*drawn_losses(factor * RHO, seed, victims=victims)).passed for seed in range(runs)}
+    assert passed == {passes}
 
 
 def test_the_lower_bound_is_below_the_truth_and_rejects_twice_the_budget() -> None:
     """In eight runs each; a budget spent twice has a mu of 5.7, of which the guesses betray more than 4."""
-    right, twice = ([bound_check(*drawn_losses(rho, seed)) for seed in range(8)] for rho in (RHO, 2.0 * RHO))
-
-    assert all(check.passed for check in right)
-    assert not any(check.passed for check in twice)
+    right, twice = ([bound_check(*drawn_losses(rho, seed)) for seed in range(8)] for rho in (RHO, 2 * RHO))
+    assert {check.passed for check in right} == {True}
+    assert {check.passed for check in twice} == {False}
     assert min(check.measured for check in right) > 2.8
-
-
-def test_the_lower_bound_of_no_information_is_nothing() -> None:
-    """Losses that are all the same bound nothing."""
-    _, is_in = drawn_losses(RHO, 1)
-    assert bound_check(np.zeros(VICTIMS), is_in).measured == 0
+    assert bound_check(np.zeros(VICTIMS), drawn_losses(RHO, 1)[1]).measured == 0  # all losses are the same
 
 
 @pytest.mark.parametrize(("factor", "passes"), [(1.0, True), (1.05, False), (0.95, False)])
@@ -102,89 +89,146 @@ def test_canaries_estimate_mu(factor: float, passes: bool) -> None:
     """To 4.5 * 2 / sqrt(victims), which is a fortieth of mu."""
     rng = np.random.default_rng(6)
     is_in = rng.random(VICTIMS) < 0.5
-    sigma, length = 10.0, 10.0 * MU
-    answers = is_in * factor * length + sigma * rng.standard_normal(VICTIMS)
-    check = canary_check(answers, is_in, length, sigma, name="canaries", mu=MU)
-
+    answers = is_in * factor * 10 * MU + 10 * rng.standard_normal(VICTIMS)
+    check = canary_check(answers, is_in, 10 * MU, 10.0, name="canaries", mu=MU)
     assert check.passed == passes
     assert f"{factor * MU:.1f}" in check.words
 
 
-def recorded(count: int, make: Callable[[int], Doubles]) -> list[Recorded]:
+def recorded(make: Callable[[int], Doubles], count: int = 50, grid_error: float = 0.0) -> list[Recorded]:
     """Queries about 500 blank victims, whose answers are noise of the given making, in standard deviations."""
-    return [
-        Recorded(
-            sequence=number,
-            places=np.arange(500),
-            asked=np.zeros(500),
-            counted=np.zeros(500),
-            outcomes=(),
-            values=np.rint(4096 * make(number)),
-            sigma=4096.0,
-            grid=1.0,
-        )
-        for number in range(count)
-    ]
-
-
-def failed(records: list[Recorded]) -> set[str]:
-    """The checks of the noise that fail."""
-    return {check.name for check in noise_checks(records, np.zeros(500, dtype=np.bool_)) if not check.passed}
+    query = Recorded(
+        sequence=0,
+        places=np.arange(500),
+        asked=np.zeros(500),
+        outcomes=[Outcome(0, NOTHING, "untouched")] * 500,
+        values=np.zeros(500),
+        law=Gaussian(4096.0),
+        grid_error=grid_error,
+    )
+    return [replace(query, values=np.rint(4096 * make(number))) for number in range(count)]
 
 
 def test_gaussian_noise_passes_and_each_other_kind_is_named() -> None:
-    """Noise of the right size; 3 % too small; with heavy tails; repeated; in pairs."""
-    rng = np.random.default_rng(7)
+    """Noise of the right size; 3 % too small; with heavy tails; repeated; in pairs; off the grid."""
+    rng, is_in = np.random.default_rng(7), np.zeros(500, dtype=np.bool_)
     draw, once = rng.standard_normal, rng.standard_normal(500)
 
-    assert failed(recorded(50, lambda _: draw(500))) == set()
-    assert failed(recorded(50, lambda _: 0.97 * draw(500))) == {"noise size"}
-    assert failed(recorded(50, lambda _: rng.standard_t(5, 500) * math.sqrt(3 / 5))) >= {"noise law"}
-    assert failed(recorded(50, lambda number: once if number in {3, 30} else draw(500))) == {"noise reused"}
-    assert failed(recorded(50, lambda _: np.repeat(draw(250), 2))) >= {"noise reused"}
+    def failed(records: list[Recorded]) -> set[str]:
+        checks = [*noise_checks(records, is_in, rng), reuse_check(records, is_in)]
+        return {check.name for check in checks if not check.passed}
 
-
-def test_noise_off_the_grid_is_named() -> None:
-    """By a half of a step."""
-    (record,) = recorded(1, lambda _: np.random.default_rng(8).standard_normal(500))
-    assert "noise steps" in failed([replace(record, values=record.values + 0.5)])
+    assert failed(recorded(lambda _: draw(500))) == set()
+    assert failed(recorded(lambda _: 0.97 * draw(500))) == {"noise size"}
+    assert failed(recorded(lambda _: rng.standard_t(5, 500) * math.sqrt(3 / 5))) >= {"noise law"}
+    assert failed(recorded(lambda number: once if number in {3, 30} else draw(500))) == {"noise reused"}
+    assert failed(recorded(lambda _: np.repeat(draw(250), 2))) >= {"noise reused"}
+    assert failed(recorded(lambda _: draw(500), grid_error=0.5)) == {"noise steps"}
 
 
 @pytest.fixture(scope="module")
 def game() -> Game:
     """A play against a service that is right."""
-    rng = np.random.default_rng(9)
-    victims = drawn_victims(480, rng)
-    found = Game(FakeService(), dataset="audit", rule="skip", query_rule=None, victims=victims, rng=rng)
-    found.play()
-    return found
+    return played(victims=480, seed=9)
 
 
 def test_all_checks_are_made_for_all_and_for_each_adversary(game: Game) -> None:
-    """And each says what it measured."""
-    checks = checks_of(game, np.random.default_rng(1))
-    by_adversary = {check.adversary for check in checks if check.name == "loss law"}
-
+    """Each says what it measured. A comparison that was never made does not pass: it has shown nothing."""
+    checks = list(rule_checks(game))
     assert {check.name for check in checks} >= {*COMPARED, "left out", "noise size", "delta", "lower bound"}
-    assert by_adversary == {None, *ADVERSARIES}
+    assert {check.adversary for check in checks if check.name == "loss law"} == {None, *ADVERSARIES}
     assert all(check.words and not math.isnan(check.measured) for check in checks)
     assert [check for check in checks if not check.passed] == []
+
+    kept = game.mismatches.compared.pop("retries")
+    failed = {check.name for check in rule_checks(game) if not check.passed}
+    game.mismatches.compared["retries"] = kept
+    assert failed == {"retries"}
 
 
 def test_losses_are_completed_where_a_budget_is_not_spent_whole(game: Game) -> None:
     """By the rest alone: where all is spent, nothing changes."""
-    drawn = completed(game, np.random.default_rng(2)) - game.losses
-    rest = RHO - np.array(game.own.spent) / UNITS_PER_RHO
+    drawn = completed(game) - game.losses
+    rest = RHO - np.array([each.most for each in game.own.spent]) / UNITS_PER_RHO
 
     assert drawn[rest == 0] == pytest.approx(np.zeros(int((rest == 0).sum())))
     assert np.abs(drawn[rest > 1]).min() > 0
     assert np.abs(drawn).max() < RHO + 6 * math.sqrt(2 * RHO)
 
 
-def test_a_comparison_that_was_never_made_does_not_pass(game: Game) -> None:
-    """An audit that looked at nothing has shown nothing."""
-    kept = game.mismatches.compared["retries"]
-    game.mismatches.compared["retries"] = 0
-    names = {check.name for check in checks_of(game, np.random.default_rng(1)) if not check.passed}
-    game.mismatches.compared["retries"] = kept
-    assert names == {"retries"}
+OF_LOSSES = {
+    "gdp": {"delta"},
+    "zcdp": {"delta", "divergence", "mean loss"},
+    "rdp": {"delta", "divergence"},
+    "pure": {"delta", "certainty"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ACCOUNTINGS)
+def test_a_service_that_is_right_passes_under_each_accounting(kind: str) -> None:
+    """By every check of its accounting, over all and for each adversary."""
+    checks = list(accounting_checks(played(victims=PEOPLE, seed=0, kind=kind), ACCOUNTINGS[kind]))
+    assert [check for check in checks if not check.passed] == []
+    for adversary in (None, *ASKERS):
+        assert {check.name for check in checks if check.adversary == adversary} >= OF_LOSSES[kind]
+
+
+@dataclass(frozen=True)
+class HalfGaussian(Gaussian):
+    """The law at half its price."""
+
+    def charge(self, length: int) -> Range:
+        return half(super().charge(length))
+
+
+@dataclass(frozen=True)
+class HalfLaplace(Laplace):
+    """The same."""
+
+    def charge(self, length: int) -> Range:
+        return half(super().charge(length))
+
+
+def half(charge: Range) -> Range:
+    """Rounded up."""
+    return Range(-(-charge.least // 2), -(-charge.most // 2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ACCOUNTINGS)
+def test_half_of_every_price_shows_in_the_losses_alone(kind: str) -> None:
+    """The power of the checks of losses by themselves: the audit's own filter asks for half of every price too.
+
+    No comparison differs, and every victim loses twice its budget; the hockey stick of one order is far from tight.
+    """
+    accounting, rng = ACCOUNTINGS[kind], np.random.default_rng(3)
+    victims, service = drawn_victims(3 * PEOPLE, rng, ASKERS), FakeService("half of every price", seed=3)
+    game = Game(service, "d", victims, rng, rule="skip", accounting=accounting)
+    offers = [
+        (length, HalfLaplace(law.size, accounting) if isinstance(law, Laplace) else HalfGaussian(law.size))
+        for length, law in offered(accounting)
+    ]
+    game.play(turns(accounting, list(offers)))
+    found = {check.name for check in accounting_checks(game, accounting) if not check.passed}
+    assert found == OF_LOSSES[kind] - ({"delta"} if kind == "rdp" else set())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ACCOUNTINGS)
+@pytest.mark.parametrize(
+    ("mistake", "wanted"),
+    [("half the Laplace noise", {"noise size", "noise law"}), ("left out and added", {"left out"})],
+)
+def test_too_little_noise_and_what_was_left_out_show_in_the_answers(kind: str, mistake: str, wanted: set[str]) -> None:
+    """By the size and the law of the noise, or along what was left out."""
+    game = played(mistake, victims=PEOPLE, seed=0, kind=kind)
+    assert wanted <= {check.name for check in accounting_checks(game, ACCOUNTINGS[kind]) if not check.passed}
+
+
+@pytest.mark.parametrize("kind", ["gdp", "zcdp", "rdp"])
+def test_a_gaussian_of_the_whole_budget_passes_and_one_of_its_double_is_rejected(kind: str) -> None:
+    """Losses N(B, 2B) attain the curves: with some thousand victims each check of losses tells twice of them apart."""
+    for factor, wanted in ((1, set[str]()), (2, OF_LOSSES[kind])):
+        checks = promise_checks(ACCOUNTINGS[kind], *drawn_losses(factor * ACCOUNTINGS[kind].amount, 5))
+        assert {check.name for check in checks if not check.passed} == wanted

@@ -1,144 +1,177 @@
-"""A play against a service that is right: the audit's filter follows it, and the losses are those of the answers."""
+"""The plays: the audit's filter follows a service that is right, and each difference is counted under its own name."""
 
-import math
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pytest
-from clients.audit.tests.fake_service import FakeService
+from clients.audit.tests.fake_service import FakeService, Stored, played
 
+from sparing_audit.accountings import ACCOUNTINGS
 from sparing_audit.adversaries import Act
-from sparing_audit.comparison import COMPARED
-from sparing_audit.game import RHO, Game
-from sparing_audit.service import UNITS_PER_RHO, Query, Refused, Released
+from sparing_audit.game import RHO, SHOWN_MAX, Game
+from sparing_audit.moves import Begins, Move, schedule
+from sparing_audit.noise import UNITS_PER_RHO, Gaussian, Laplace
+from sparing_audit.service import Query, Refused, Released
 from sparing_audit.victims import drawn_victims
 
 VICTIMS = 240
+WHOLE = int(RHO * UNITS_PER_RHO)
+RULES = [("skip", None, None), ("drop", None, None), ("skip", "clip", None)]
+KINDS = [("drop" if kind == "zcdp" else "skip", None, kind) for kind in ACCOUNTINGS]
 
 
-def played(
-    rule: str = "skip", query_rule: str | None = None, service: FakeService | None = None, seed: int = 4
-) -> Game:
-    """A whole play."""
-    rng = np.random.default_rng(seed)
-    game = Game(
-        FakeService() if service is None else service,
-        dataset="audit",
-        rule=rule,
-        query_rule=query_rule,
-        victims=drawn_victims(VICTIMS, rng),
-        rng=rng,
-    )
-    game.play()
-    return game
+@pytest.mark.parametrize(("rule", "query_rule", "kind"), [*RULES, *KINDS])
+def test_every_comparison_is_made_and_holds(rule: str, query_rule: str | None, kind: str | None) -> None:
+    """Under each rule and accounting; no total exceeds its limit, and people were left out."""
+    game = played(rule=rule, query_rule=query_rule, kind=kind)
+    spent = max(each.most for each in game.own.spent)
+
+    assert dict(game.mismatches.counts) == {}
+    assert set(game.mismatches.compared) == set(game.compared)
+    assert game.mismatches.compared["charges"] > 17 * (VICTIMS - 50)
+    assert spent <= game.budget_units < spent * 33 / 31
+    assert sum(game.own.left_out) > VICTIMS / 10
+    if kind is not None:
+        assert {isinstance(each.law, Laplace) for each in game.recorded} == (
+            {True} if kind == "pure" else {True, False}
+        )
 
 
-@pytest.mark.parametrize(("rule", "query_rule"), [("skip", None), ("drop", None), ("skip", "clip")])
-def test_every_comparison_is_made_and_holds(rule: str, query_rule: str | None) -> None:
-    """Under each rule, thousands of times."""
-    game = played(rule, query_rule)
-
-    assert game.mismatches.counts.total() == 0
-    assert [name for name in COMPARED if game.mismatches.compared[name] == 0] == []
-    assert game.mismatches.compared["charges"] > 40 * (VICTIMS - 50)
+def test_under_pure_differential_privacy_a_budget_is_met_to_the_last_unit() -> None:
+    """Its scales are powers of two, so that four quarters are the whole."""
+    assert max(each.least for each in played(kind="pure").own.spent) == 2 * 2**40
 
 
-def test_the_losses_are_the_log_ratios_of_the_answers() -> None:
-    """Worked out once more from the records, by the densities of both worlds."""
+def test_losses_and_spent_totals_follow_from_the_answers() -> None:
+    """The log ratios by the densities of both worlds; sums of squares to the rounding of charges."""
     game = played()
-    again = np.zeros(VICTIMS)
+    losses, spent = np.zeros(VICTIMS), np.zeros(VICTIMS)
     for each in game.recorded:
         here, there = each.values - each.counted, each.values
-        again[each.places] += (there**2 - here**2) / (2 * each.sigma**2)
-    assert game.losses == pytest.approx(again, abs=1e-9)
+        losses[each.places] += (there**2 - here**2) / (2 * each.law.size**2)
+        spent[each.places] += each.counted**2 / (2 * each.law.size**2)
+    assert game.losses == pytest.approx(losses, abs=1e-9)
+    totals = np.array([each.least for each in game.own.spent]) / UNITS_PER_RHO
+    assert spent == pytest.approx(totals, abs=len(game.recorded) / UNITS_PER_RHO)
+    assert spent.max() == pytest.approx(RHO)
+
+
+def shares(game: Game, name: str) -> list[float]:
+    """The shares of their budgets that an adversary's victims have spent."""
+    return [game.own.spent[place].most / WHOLE for place in game.victims.of(name).tolist()]
 
 
 def test_the_adversaries_spend_the_budgets_that_they_mean_to() -> None:
-    """Equality to the last unit, most to a millionth; those that stop or have lower limits do not."""
+    """Equality to the last unit, most to a millionth; those that stop or have lower limits do not.
+
+    Under drop the unaffordable ends an account, and under clip it spends it.
+    """
     game = played()
-    whole = RHO * UNITS_PER_RHO
-    spent = {
-        name: np.array([game.own.spent[place] for place in game.victims.of(name).tolist()]) / whole
-        for name in ("equality at the budget", "one huge", "many tiny", "stop when ahead", "limits lowered when ahead")
-    }
-    assert (spent["equality at the budget"] == 1).all()
-    assert (spent["one huge"] == 1).all()
-    assert spent["many tiny"].min() > 1 - 1e-5
-    assert spent["stop when ahead"].min() < 0.9
-    assert spent["limits lowered when ahead"].min() < 0.9
-    assert max(game.own.spent) <= whole
-
-
-def test_under_drop_the_unaffordable_ends_an_account_and_under_clip_it_spends_it() -> None:
-    """By the same adversary."""
-    whole = RHO * UNITS_PER_RHO
-    name = "unaffordable between affordable"
-    dropped, clipped = played("drop"), played("skip", "clip")
-    for game, low, high in ((dropped, 0.0, 0.2), (clipped, 1 - 1e-5, 1.0)):
-        shares = np.array([game.own.spent[place] for place in game.victims.of(name).tolist()]) / whole
-        assert low < shares.min() <= shares.max() <= high
+    assert set(shares(game, "equality at the budget")) == set(shares(game, "one huge")) == {1.0}
+    assert min(shares(game, "many tiny")) > 1 - 1e-5
+    assert min(shares(game, "stop when ahead")) < 0.9
+    assert min(shares(game, "limits lowered when ahead")) < 0.9
+    dropped, clipped = (
+        shares(played(rule=rule, query_rule=query_rule), "unaffordable between affordable")
+        for rule, query_rule in (("drop", None), ("skip", "clip"))
+    )
+    assert 0 < min(dropped) <= max(dropped) <= 0.2
+    assert min(clipped) > 1 - 1e-5
 
 
 def test_each_act_is_done_to_victims_of_both_kinds() -> None:
     """In the data and blank; and all that was begun is ended."""
-    acted: dict[str, set[str]] = {}
+    acted: dict[Act, set[bool]] = {act: set() for act in Act}
 
-    class Watched(FakeService):
-        def lower(self, dataset: str, limits: dict[str, int]) -> None:  # type: ignore[override]
-            acted.setdefault("lower", set()).update(limits)
-            super().lower(dataset, limits)
+    def watched(game: Game) -> Iterator[Move]:
+        for move in schedule():
+            yield move
+            if isinstance(move, Begins):
+                acted[move.act].update(game.victims.is_in[game.acted[move.act]].tolist())
 
-        def pause(self, dataset: str, people: list[str]) -> None:  # type: ignore[override]
-            acted.setdefault("pause", set()).update(people)
-            super().pause(dataset, people)
-
-        def erase(self, dataset: str, people: list[str]) -> None:  # type: ignore[override]
-            acted.setdefault("erase", set()).update(people)
-            super().erase(dataset, people)
-
-        def correct(self, dataset: str, values: dict[str, int | None]) -> None:  # type: ignore[override]
-            acted.setdefault("correct", set()).update(values)
-            super().correct(dataset, values)
-
-    kinds: dict[str, set[bool]] = {}
     for seed in range(4):
-        acted.clear()
-        game = played(service=Watched(), seed=seed)
-        for act, keys in acted.items():
-            kinds.setdefault(act, set()).update(bool(game.victims.is_in[int(key[1:])]) for key in keys)
+        rng = np.random.default_rng(seed)
+        game = Game(FakeService(), "d", drawn_victims(VICTIMS, rng), rng, rule="skip")
+        game.play(watched(game))
         assert not any(game.own.is_paused)
         assert not game.victims.is_erased.any()
-    assert kinds == {act: {True, False} for act in ("lower", "pause", "erase", "correct")}
-    assert len(Act) == len(kinds)
+    assert acted == {act: {True, False} for act in Act}
 
 
-def test_a_service_that_changes_the_noise_is_noticed() -> None:
-    """A sigma other than the one asked for is a difference of its own."""
+MISTAKES = {
+    "half the price of Laplace noise": "charges",
+    "Laplace noise priced as a Gaussian": "charges",
+    "a price two ten-thousandths too large": "charges",
+    "another accounting": "accounting",
+    "another noise than was asked for": "budgets",
+}
 
-    class Louder(FakeService):
-        def ask(self, dataset: str, query: Query, *, analyst: int, key: str, reuse: bool) -> Released:
-            answer = super().ask(dataset, query, analyst=analyst, key=key, reuse=reuse)
-            return Released(id="", sequence=answer.sequence, values=answer.values, sigma=2 * answer.sigma, grid=1.0)
 
-    assert played(service=Louder()).mismatches.counts["budgets"] > 0
+@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize("kind", ["gdp", "pure"])
+def test_a_wrong_price_is_named(kind: str, mistake: str) -> None:
+    """Also one that is too large, which would hide that others are too small."""
+    assert MISTAKES[mistake] in played(mistake, victims=120, kind=kind).mismatches.counts
 
 
 def test_a_refusal_ends_the_play() -> None:
     """A service has no reason to refuse any query of the schedule."""
 
     class Closed(FakeService):
-        def ask_together(self, *_: object, **__: object) -> list[Released]:
+        def ask_together(self, dataset: str, queries: Sequence[Query], *, analyst: int, keys: object) -> list[Released]:
             raise Refused("closed for today")
 
+    rng = np.random.default_rng(1)
     with pytest.raises(Refused, match="closed for today"):
-        played(service=Closed())
+        Game(Closed(), "d", drawn_victims(VICTIMS, rng), rng, rule="skip").play(schedule())
 
 
-def test_sums_of_squares_are_the_spent_totals() -> None:
-    """The losses are made of the vectors that were charged, to the rounding of charges."""
-    game = played()
-    spent = np.zeros(VICTIMS)
-    for each in game.recorded:
-        spent[each.places] += each.counted**2 / (2 * each.sigma**2)
-    assert spent == pytest.approx(np.array(game.own.spent) / UNITS_PER_RHO, abs=len(game.recorded) / UNITS_PER_RHO)
-    assert spent.max() <= RHO
-    assert math.isclose(spent.max(), RHO)
+DIFFERENCES: dict[str, tuple[Callable[[Stored], object], dict[str, int]]] = {
+    "none": (lambda _: None, {}),
+    "spent": (lambda stored: setattr(stored.people["v2"], "spent", 1), {"charges": 1, "own accounts": 2}),
+    "charged": (lambda stored: setattr(stored.people["v5"], "charged", 1), {"active sets": 1}),
+    "left out": (lambda stored: setattr(stored.people["v5"], "left_out", 1), {"active sets": 1}),
+    "limit": (lambda stored: setattr(stored.people["v5"], "limit", WHOLE + 1), {"limits": 1}),
+    "no account": (lambda stored: stored.people.pop("v5"), {"charges": 1, "active sets": 1, "limits": 1}),
+    "ledger": (lambda stored: stored.ledger.update({1: (2, 1)}), {"ledger": 1}),
+    "no entry": (lambda stored: stored.ledger.clear(), {"ledger": 1}),
+    "another entry": (lambda stored: stored.ledger.update({2: (0, 0)}), {"ledger": 1}),
+    "no receipts": (lambda stored: stored.people["v1"].receipts.clear(), {"own accounts": 2}),
+    "another receipt": (lambda stored: stored.people["v2"].receipts.append((2, "charged", 1)), {"own accounts": 1}),
+    "another outcome": (lambda stored: stored.people["v2"].receipts.append((1, "charged", 0)), {"own accounts": 1}),
+}
+
+
+@pytest.mark.parametrize(("change", "differences"), DIFFERENCES.values(), ids=DIFFERENCES)
+def test_each_difference_has_a_name(change: Callable[[Stored], object], differences: dict[str, int]) -> None:
+    """By one unit, query or entry; a blank victim has spent nothing, though the audit follows what it would have spent.
+
+    Of three victims of a query one is blank, one is charged, and the third asks for too much.
+    """
+    rng, service = np.random.default_rng(1), FakeService()
+    victims = drawn_victims(120, rng)
+    victims.is_in[:] = False
+    victims.is_in[1:3] = True
+    game = Game(service, "d", victims, rng, rule="skip")
+    game.ask(np.arange(3), np.array([1, 1, 10**6]), Gaussian(100.0), analyst=0)
+    change(service.stored["d"])
+    game.compare_accounts()
+    game.compare_ledger()
+    game.compare_own_accounts()
+
+    assert game.own.spent[0].least > 0
+    assert dict(game.mismatches.counts) == differences
+    assert game.mismatches.compared["charges"] == 120
+
+
+def test_an_account_is_missed_unless_its_owner_is_erased() -> None:
+    """And the first differences are kept in words, while all are counted."""
+    rng, service = np.random.default_rng(1), FakeService()
+    game = Game(service, "d", drawn_victims(120, rng), rng, rule="skip")
+    service.stored["d"].people.clear()
+    game.victims.is_erased[:110] = True
+    game.compare_accounts()
+    assert game.mismatches.counts["limits"] == game.mismatches.compared["limits"] == 10
+    first = game.mismatches.first["limits"]
+    assert len(first) == SHOWN_MAX
+    assert first[0] == f"v110 {game.victims.adversary[110]} after query 0: -1, and not {WHOLE}"

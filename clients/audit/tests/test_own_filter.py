@@ -1,98 +1,65 @@
-"""The audit's own filter: the figures of the theory note, and the laws of each rule."""
-
-from fractions import Fraction
+"""The audit's own filter: the laws of each rule, with prices that are numbers and prices that are ranges."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparing_audit.own_filter import Filter, charge_units, longest_within, price_of
+from sparing_audit.accountings import ACCOUNTINGS
+from sparing_audit.noise import NOTHING, Gaussian, Laplace, Range
+from sparing_audit.own_filter import Filter
 
-SIGMAS = st.one_of(st.integers(1, 5000).map(float), st.floats(0.3, 1e6))
-
-
-@pytest.mark.parametrize(
-    ("sigma", "length", "units"),
-    [(100, 1, 54975582), (100, 1000, 54975581388800), (1000, 1, 549756), (12345.678, 1, 3607)],
-)
-def test_charges_are_those_of_the_theory_note(sigma: float, length: int, units: int) -> None:
-    """Section 4."""
-    assert charge_units(length, price_of(sigma)) == units
+LAW = Gaussian(100.0)
+UNIT = LAW.charge(1).least
 
 
-@given(SIGMAS, st.integers(1, 2**40))
-def test_a_charge_is_rounded_up_by_less_than_a_unit(sigma: float, length: int) -> None:
-    """2^40 length^2 / (2 sigma^2), for the double that sigma is."""
-    exact = Fraction(length**2 * 2**40) / (2 * Fraction(sigma) ** 2)
-    assert 0 <= charge_units(length, price_of(sigma)) - exact < 1
-
-
-@given(SIGMAS, st.integers(0, 2**50))
-def test_the_longest_vector_fits_and_the_next_does_not(sigma: float, room: int) -> None:
-    """The inverse of the charge."""
-    price = price_of(sigma)
-    longest = longest_within(room, price)
-    assert charge_units(longest, price) <= room < charge_units(longest + 1, price)
-
-
-def test_nothing_fits_into_no_room() -> None:
-    """Nor into less, as after a limit was lowered."""
-    assert longest_within(0, price_of(1.0)) == 0
-    assert longest_within(-5, price_of(1.0)) == 0
+def counted(own: Filter, *lengths: int, shortens: bool = False) -> list[tuple[int, str]]:
+    """What is counted of each length, one after the other, and in which words."""
+    outcomes = [own.decide(0, length, LAW, shortens=shortens) for length in lengths]
+    return [(outcome.counted, outcome.words) for outcome in outcomes]
 
 
 def test_equality_is_affordable_and_a_unit_more_is_not() -> None:
     """A limit of two charges pays for two vectors."""
-    price = price_of(100.0)
-    own = Filter([2 * charge_units(1, price)], is_dropping=False)
-    outcomes = [own.decide(0, length, price, shortens=False) for length in (1, -1, 1)]
-
-    assert [outcome.counted for outcome in outcomes] == [1, -1, 0]
-    assert [outcome.is_left_out for outcome in outcomes] == [False, False, True]
-    assert (own.spent, own.charged, own.left_out) == (own.limits, [2], [1])
+    own = Filter(2 * UNIT, 1, is_dropping=False)
+    assert counted(own, 1, -1, 1) == [(1, "charged"), (-1, "charged"), (0, "left_out")]
+    assert (own.spent, own.charged, own.left_out) == ([Range(2 * UNIT, 2 * UNIT)], [2], [1])
 
 
-def test_skip_lets_an_individual_return_and_drop_does_not() -> None:
+@pytest.mark.parametrize(("is_dropping", "then"), [(False, (1, "charged")), (True, (0, "left_out"))])
+def test_left_out_for_good_by_the_rule_drop_alone(is_dropping: bool, then: tuple[int, str]) -> None:
     """A vector that is too long, between two that are not."""
-    price = price_of(100.0)
-    limit = 3 * charge_units(1, price)
-    counted = {
-        rule: [own.decide(0, length, price, shortens=False).counted for length in (1, 2, 1, 1)]
-        for rule, own in (("skip", Filter([limit], is_dropping=False)), ("drop", Filter([limit], is_dropping=True)))
-    }
-    assert counted == {"skip": [1, 0, 1, 1], "drop": [1, 0, 0, 0]}
+    own = Filter(3 * UNIT, 1, is_dropping=is_dropping)
+    assert counted(own, 1, 2, 1) == [(1, "charged"), (0, "left_out"), then]
 
 
-def test_a_pause_leaves_out_under_skip_and_touches_nothing_under_drop() -> None:
+@pytest.mark.parametrize(("is_dropping", "words"), [(False, "left_out"), (True, "untouched")])
+def test_a_pause_leaves_out_under_skip_and_touches_nothing_under_drop(is_dropping: bool, words: str) -> None:
     """Under drop a pause would be for ever otherwise."""
-    price = price_of(100.0)
-    for is_dropping, left_out in ((False, [1]), (True, [0])):
-        own = Filter([2**40], is_dropping=is_dropping)
-        own.is_paused[0] = True
-        assert own.room(0) == 0
-        assert own.decide(0, 1, price, shortens=False).units == 0
-        assert own.left_out == left_out
-        own.is_paused[0] = False
-        assert own.decide(0, 1, price, shortens=False).counted == 1
+    own = Filter(2**40, 1, is_dropping=is_dropping)
+    own.is_paused[0] = True
+    assert own.room(0) == NOTHING
+    assert counted(own, 1) == [(0, words)]
+    own.is_paused[0] = False
+    assert counted(own, 1) == [(1, "charged")]
 
 
 def test_nothing_to_add_is_untouched() -> None:
     """Also by an individual that could not pay."""
-    own = Filter([0], is_dropping=True)
-    assert not own.decide(0, 0, price_of(1.0), shortens=True).is_left_out
-    assert own.left_out == [0]
+    own = Filter(0, 1, is_dropping=True)
+    assert counted(own, 0, shortens=True) == [(0, "untouched")]
 
 
-@given(SIGMAS, st.integers(1, 2**45), st.integers(-(2**30), 2**30))
-def test_clip_counts_what_fits(sigma: float, limit: int, length: int) -> None:
+@given(st.integers(1, 2**45), st.integers(-(2**30), 2**30))
+def test_clip_counts_what_fits(limit: int, length: int) -> None:
     """The vector where it fits, else the longest one in its direction that does, else nothing."""
-    price, own = price_of(sigma), Filter([limit], is_dropping=False)
-    outcome = own.decide(0, length, price, shortens=True)
+    own = Filter(limit, 1, is_dropping=False)
+    outcome = own.decide(0, length, LAW, shortens=True)
 
-    assert abs(outcome.counted) == min(abs(length), longest_within(limit, price))
+    assert abs(outcome.counted) == min(abs(length), LAW.longest(limit))
     assert outcome.counted * length >= 0
-    assert outcome.units == charge_units(outcome.counted, price) == own.spent[0] <= limit
-    assert outcome.is_left_out == (outcome.counted == 0 and length != 0)
+    assert outcome.charge == LAW.charge(outcome.counted) == own.spent[0]
+    assert outcome.charge.most <= limit
+    assert (outcome.words == "shortened") == (outcome.counted not in (0, length))
 
 
 @given(st.booleans(), st.lists(st.tuples(st.integers(-50, 50), st.booleans()), max_size=30), st.integers(0, 10**12))
@@ -100,6 +67,19 @@ def test_no_order_of_vectors_spends_more_than_the_limit(
     is_dropping: bool, vectors: list[tuple[int, bool]], limit: int
 ) -> None:
     """Under each rule, shortened or not; what was charged adds up."""
-    own, price = Filter([limit], is_dropping=is_dropping), price_of(7.0)
-    units = [own.decide(0, length, price, shortens=shortens).units for length, shortens in vectors]
-    assert sum(units) == own.spent[0] <= limit
+    own, law = Filter(limit, 1, is_dropping=is_dropping), Gaussian(7.0)
+    units = [own.decide(0, length, law, shortens=shortens).charge.most for length, shortens in vectors]
+    assert sum(units) == own.spent[0].most <= limit
+
+
+def test_what_the_rounding_of_a_price_decides_is_open() -> None:
+    """Surely affordable, surely not, and between; nothing of what is open is charged."""
+    law = Laplace(40.0, ACCOUNTINGS["zcdp"])
+    charge = law.charge(1)
+    assert charge.least < charge.most
+    for limit, words in ((charge.most, "charged"), (charge.least - 1, "left_out")):
+        assert Filter(limit, 1, is_dropping=False).decide(0, 1, law).words == words
+    own = Filter(charge.least, 1, is_dropping=False)
+    with pytest.raises(ValueError, match="place 0"):
+        own.decide(0, 1, law)
+    assert (own.spent, own.charged, own.left_out) == ([NOTHING], [0], [0])

@@ -66,7 +66,7 @@ ACTS: dict[str, tuple[Callable[[RemoteService], object], Any]] = {
     "keys of others": (lambda told: told.own_account("d", "a"), [{"individual": "b", "api_key": "k"}]),
     "no keys": (lambda told: told.own_account("d", "a"), []),
     "a ledger": (lambda told: told.ledger("d"), {"items": [{}], "next": None}),
-    "a description": (lambda told: told.described("d"), {"name": "d"}),
+    "a description": (lambda told: told.register("d", rule="skip", people=1, amount=1.0), {"name": "d"}),
 }
 
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from sparing_audit.audit import AccountingReport, AuditReport, RuleReport
+from sparing_audit.audit import AuditReport, Part
 from sparing_audit.checks import Check
 from sparing_audit.report import as_json, as_text
 from sparing_audit.service import Offered
@@ -19,7 +19,7 @@ ENDLESS = Check(name="delta", passed=False, measured=math.inf, bound=4.5, words=
 
 def report_of(*checks: Check) -> AuditReport:
     """An audit of one rule."""
-    rule = RuleReport(rule="skip", queries=46, seconds=12.34567, checks=checks)
+    rule = Part(rule="skip", queries=46, seconds=12.34567, checks=checks)
     return AuditReport(
         victims=8192, seed=7, offered=Offered(datasets=("skip", "drop"), queries=("skip",)), rules=(rule,)
     )
@@ -41,7 +41,7 @@ def test_a_report_that_passed_is_short() -> None:
 def test_accountings_follow_the_rules_and_count() -> None:
     """Each with its budget and checks, in text and JSON; a failure of one is a failure of the audit."""
     report = report_of(RIGHT)
-    accounting = AccountingReport(accounting="pure", rule="drop", amount=2.0, queries=9, seconds=1.2, checks=(WRONG,))
+    accounting = Part(accounting="pure", rule="drop", amount=2.0, queries=9, seconds=1.2, checks=(WRONG,))
     report = dataclasses.replace(report, accountings=(accounting,))
     lines, document = as_text(report).splitlines(), json.loads(as_json(report))
 

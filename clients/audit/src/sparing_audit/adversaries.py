@@ -1,8 +1,10 @@
-"""The audit's adversaries: how long a vector each picks next, in view of the answers about its own victims.
+"""The audit's adversaries: what each picks next, in view of the answers about its own victims.
 
 Each is one function over all its victims at once. What it may see is everything that an analyst who knows the victim
 can know: the loss so far, worked out from the answers, and the room, worked out by the audit's own filter as if the
-victim were in the data. The rule does not protect by hiding either.
+victim were in the data. The rule does not protect by hiding either. ADVERSARIES pick the lengths of vectors with
+Gaussian noise. ASKERS choose between five queries, and their mechanisms; they put a victim into one of them or into
+none.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,25 +13,39 @@ from enum import Enum
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sparing_audit.service import Doubles, Table
+from sparing_audit.laws import Booleans, Doubles, Places
 
-__all__ = ["ADVERSARIES", "Act", "Adversary", "View"]
-
-Lengths = NDArray[np.int64]
+__all__ = [
+    "ADVERSARIES",
+    "AHEAD",
+    "ASKERS",
+    "BATCH",
+    "OFFERS",
+    "RESTS",
+    "ROWS",
+    "STOPS",
+    "Act",
+    "Choice",
+    "Picks",
+    "View",
+    "largest_that_fits",
+]
 
 AHEAD: Final = 1.0
 """The loss, in nats, from which an adversary takes itself to be ahead."""
+STOPS: Final = "stop when ahead"
+ROWS: Final = "several rows"
+"""The adversary whose victims are in the table of rows."""
 
 
 class Act(Enum):
-    """An act on the accounts or records of those victims that an adversary is ahead of."""
+    """An act on the accounts or records of those victims that an adversary is ahead of, by the adversary's name."""
 
-    LOWER = "lowers the limit"
-    PAUSE = "pauses, and resumes later"
-    ERASE = "is erased, and returns later"
-    CORRECT = "has its record corrected"
+    LOWER = "limits lowered when ahead"
+    PAUSE = "pauses"
+    ERASE = "erased and returned"
+    CORRECT = "corrected records"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,92 +55,94 @@ class View:
     turn: int  # of the queries about this adversary's table, from 0
     full: int  # the longest vector that an untouched budget pays for at this sigma
     loss: Doubles  # (k,) so far, in nats: positive where the victim seems to be in the data
-    room: Lengths  # (k,) the longest vector that is affordable now; 0 during a pause
+    room: Places  # (k,) the longest vector that is affordable now; 0 during a pause
     is_dyadic: bool  # whether charges at this sigma are whole without rounding
     rng: np.random.Generator
 
-    def share(self, share: float) -> Lengths:
+    def share(self, share: float) -> Places:
         """For each victim the vector that costs this share of a budget, rounded down."""
         return np.full(self.loss.size, int(self.full * share**0.5), dtype=np.int64)
 
 
-Picks = Callable[[View], Lengths]
+Picks = Callable[[View], Places]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Adversary:
-    """One adversary: how it picks lengths, in which table its victims are, and what it does to them besides."""
-
-    picks: Picks
-    table: Table = "people"
-    act: Act | None = None
-    spends_rest: bool = True  # asks for all that is left in the last turns
-    picks_together: Picks | None = None  # how it picks in a batch, without seeing the answers between
-
-
-def _fixed_chunks(view: View) -> Lengths:
-    return view.share(1 / 8)
-
-
-def _one_huge(view: View) -> Lengths:
-    return view.share(1) if view.turn == 0 else view.share(1 / 16)
-
-
-def _many_tiny(view: View) -> Lengths:
-    return view.share(1 / 40)
-
-
-def _all_when_ahead(view: View) -> Lengths:
-    return np.where(view.loss > AHEAD, np.maximum(view.room, 1), view.share(1 / 16))
-
-
-def _stop_when_ahead(view: View) -> Lengths:
-    return np.where(view.loss > AHEAD, 0, view.share(1 / 14))
-
-
-def _unaffordable_between(view: View) -> Lengths:
+def _unaffordable_between(view: View) -> Places:
     beyond = view.room + np.where(view.rng.random(view.room.size) < 0.5, 1, view.full)
     return beyond if view.turn % 2 == 1 else view.share(1 / 10)
 
 
-def _equality(view: View) -> Lengths:
+def _equality(view: View) -> Places:
     """Four quarters, that are the whole budget to the last unit, and then the smallest vector there is."""
     if not view.is_dyadic:
         return view.share(0)
     return np.where(view.room >= view.full // 2, view.full // 2, 1)
 
 
-def _random_shares(view: View) -> Lengths:
-    shares: Doubles = view.rng.uniform(0.01, 0.15, view.loss.size)
-    return (view.full * np.sqrt(shares)).astype(np.int64)
-
-
-def _halves(view: View) -> Lengths:
-    return view.share(1 / 2) if view.turn % 4 in (0, 2) else view.share(1 / 20)
-
-
-def _twelfths(view: View) -> Lengths:
+def _twelfths(view: View) -> Places:
     return view.share(1 / 12)
 
 
-def _quarters(view: View) -> Lengths:
-    return view.share(1 / 4)
+ADVERSARIES: Final[Mapping[str, Picks]] = {
+    "fixed chunks": lambda view: view.share(1 / 8),
+    "one huge": lambda view: view.share(1 if view.turn == 0 else 1 / 16),
+    "many tiny": lambda view: view.share(1 / 40),
+    "spend all when ahead": lambda view: np.where(view.loss > AHEAD, np.maximum(view.room, 1), view.share(1 / 16)),
+    STOPS: lambda view: np.where(view.loss > AHEAD, 0, view.share(1 / 14)),
+    "unaffordable between affordable": _unaffordable_between,
+    "equality at the budget": _equality,
+    Act.LOWER.value: _twelfths,
+    Act.PAUSE.value: _twelfths,
+    Act.ERASE.value: _twelfths,
+    Act.CORRECT.value: _twelfths,
+    ROWS: _twelfths,
+    "two analysts in turn": lambda view: view.share(1 / 2 if view.turn % 2 == 0 else 1 / 20),
+    "batches against singles": _twelfths,
+    "retries and reuse": lambda view: (view.full * np.sqrt(view.rng.uniform(0.01, 0.15, view.loss.size))).astype(
+        np.int64
+    ),
+}
+RESTS: Final[Mapping[str, Picks]] = {
+    name: (lambda view: view.share(0)) if name == STOPS else (lambda view: view.room) for name in ADVERSARIES
+}
+"""How each picks in the last turns."""
+BATCH: Final[Mapping[str, Picks]] = {"batches against singles": lambda view: view.share(1 / 4)}
+"""How one picks in a batch, without seeing the answers between."""
+
+OFFERS: Final = ((1 / 32, True), (1 / 4, True), (1 / 32, False), (1 / 8, False), (1 / 4, False))
+"""The queries of a turn: about which share of a budget each charges, and whether its noise is Gaussian if it may be."""
+_SMALL, _LARGE, _SMALL_LAPLACE, _LAPLACE, _LARGE_LAPLACE = range(len(OFFERS))
+_LONGEST_LAST: Final = (_SMALL, _SMALL_LAPLACE, _LAPLACE, _LARGE, _LARGE_LAPLACE)
 
 
-ADVERSARIES: Final[Mapping[str, Adversary]] = {
-    "fixed chunks": Adversary(picks=_fixed_chunks),
-    "one huge": Adversary(picks=_one_huge),
-    "many tiny": Adversary(picks=_many_tiny),
-    "spend all when ahead": Adversary(picks=_all_when_ahead),
-    "stop when ahead": Adversary(picks=_stop_when_ahead, spends_rest=False),
-    "unaffordable between affordable": Adversary(picks=_unaffordable_between),
-    "equality at the budget": Adversary(picks=_equality),
-    "limits lowered when ahead": Adversary(picks=_twelfths, act=Act.LOWER),
-    "pauses": Adversary(picks=_twelfths, act=Act.PAUSE),
-    "erased and returned": Adversary(picks=_twelfths, act=Act.ERASE),
-    "corrected records": Adversary(picks=_twelfths, act=Act.CORRECT),
-    "several rows": Adversary(picks=_twelfths, table="rows"),
-    "two analysts in turn": Adversary(picks=_halves),
-    "batches against singles": Adversary(picks=_twelfths, picks_together=_quarters),
-    "retries and reuse": Adversary(picks=_random_shares),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """An adversary's view of its victims (k of them) before a turn of offers."""
+
+    turn: int
+    is_ahead: Booleans  # (k,) the loss so far is large: the victim seems to be in the data
+    fits: Booleans  # (k, OFFERS) whether an offer is affordable
+
+    def all(self, offer: int) -> Places:
+        """The same offer for every victim."""
+        return np.full(self.is_ahead.size, offer, dtype=np.int64)
+
+
+def largest_that_fits(view: Choice) -> Places:
+    """The largest offer that each victim's account pays for, or the largest of all."""
+    chosen = view.all(_LARGE_LAPLACE)
+    for offer in _LONGEST_LAST:
+        chosen = np.where(view.fits[:, offer], offer, chosen)
+    return chosen
+
+
+ASKERS: Final[Mapping[str, Callable[[Choice], Places]]] = {
+    "small Laplace": lambda view: view.all(_SMALL_LAPLACE),
+    "both mechanisms in turn": lambda view: view.all(_LARGE if view.turn % 2 == 0 else _LAPLACE),
+    "large when ahead": lambda view: np.where(
+        view.is_ahead, _LARGE_LAPLACE if view.turn % 2 == 0 else _LARGE, _SMALL_LAPLACE
+    ),
+    STOPS: lambda view: np.where(view.is_ahead, -1, _LAPLACE),
+    "unaffordable between affordable": lambda view: view.all(_LARGE_LAPLACE if view.turn % 2 == 1 else _SMALL),
+    "the largest that fits": largest_that_fits,
 }

@@ -1,23 +1,23 @@
-"""The audit from beginning to end: for each rule that the service offers, canaries and all adversaries."""
+"""The audit from beginning to end: for each rule and accounting that the service offers, all adversaries at once."""
 
+import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from sparing_audit.accountings import ACCOUNTINGS
-from sparing_audit.checks import MU, Check, canary_check, checks_of
+from sparing_audit.adversaries import ASKERS
+from sparing_audit.checks import MU, Check, accounting_checks, canary_check, rule_checks
 from sparing_audit.game import RHO, Game
-from sparing_audit.mixed_game import MixedGame
-from sparing_audit.own_filter import longest_within, price_of
-from sparing_audit.promises import mixed_checks
-from sparing_audit.schedule import DYADIC
-from sparing_audit.service import UNITS_PER_RHO, MatrixQuery, Offered, Registration, Service
+from sparing_audit.moves import DYADIC, offered, schedule, turns
+from sparing_audit.noise import UNITS_PER_RHO, Gaussian
+from sparing_audit.service import Offered, Query, Service
 from sparing_audit.victims import drawn_victims
 
-__all__ = ["RULES", "AccountingReport", "AuditReport", "RuleReport", "run_audit"]
+__all__ = ["RULES", "AuditReport", "Part", "run_audit"]
 
 RULES: Final = ("skip", "drop", "clip")
 """The rules that the audit knows."""
@@ -26,35 +26,15 @@ Heard = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuleReport:
-    """The audit of one rule."""
+class Part:
+    """The audit of one rule, or of one accounting under a rule."""
 
     rule: str
+    accounting: str | None = None
+    amount: float = RHO  # the budget
     queries: int
     seconds: float
     checks: tuple[Check, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Tell whether no check failed."""
-        return all(check.passed for check in self.checks)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountingReport:
-    """The audit of one accounting, by adversaries that ask with Gaussian and with Laplace noise."""
-
-    accounting: str
-    rule: str
-    amount: float  # the budget
-    queries: int
-    seconds: float
-    checks: tuple[Check, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Tell whether no check failed."""
-        return all(check.passed for check in self.checks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,19 +44,18 @@ class AuditReport:
     victims: int
     seed: int
     offered: Offered
-    rules: tuple[RuleReport, ...]
-    accountings: tuple[AccountingReport, ...] = ()
+    rules: tuple[Part, ...]
+    accountings: tuple[Part, ...] = ()
 
     @property
     def checks(self) -> tuple[Check, ...]:
         """Those of all rules and accountings."""
-        parts: tuple[RuleReport | AccountingReport, ...] = (*self.rules, *self.accountings)
-        return tuple(check for part in parts for check in part.checks)
+        return tuple(check for part in (*self.rules, *self.accountings) for check in part.checks)
 
     @property
     def passed(self) -> bool:
         """Tell whether no check failed, of at least one rule."""
-        return bool(self.rules) and all(check.passed for check in self.checks)
+        return bool(self.rules) and not self.failed_checks
 
     @property
     def failed_checks(self) -> frozenset[str]:
@@ -109,89 +88,63 @@ def run_audit(
         Refused: the service does not accept a request that it should.
         ValueError: there are too few victims.
     """
-    offered = service.offered()
-    rng = np.random.default_rng(seed)
+    found, rng = service.offered(), np.random.default_rng(seed)
+    of_datasets = [rule for rule in rules if rule in found.datasets] or ["skip"]
+    kinds = [kind for kind in accountings if kind in found.accountings and "laplace" in found.mechanisms]
     return AuditReport(
         victims=victims,
         seed=seed,
-        offered=offered,
+        offered=found,
         rules=tuple(
-            _audit_rule(service, rule, victims=victims, name=f"{name}-{rule}", rng=rng, heard=heard)
-            for rule in _audited(offered, rules)
+            _of_rule(service, f"{name}-{rule}", victims, rng, rule=rule, heard=heard)
+            for rule in rules
+            if rule in {*found.datasets, *found.queries}
         ),
         accountings=tuple(
-            _audit_accounting(service, kind, rule, victims=victims, name=f"{name}-{kind}", rng=rng, heard=heard)
-            for kind, rule in _accounted(offered, accountings, rules)
+            _of_accounting(service, f"{name}-{kind}", victims, rng, kind=kind, rule=rule, heard=heard)
+            for kind, rule in zip(kinds, itertools.cycle(of_datasets))
         ),
     )
 
 
-def _accounted(offered: Offered, kinds: Sequence[str], rules: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The accountings to audit, by turns under the rules of datasets that are audited, or that of `clip`."""
-    of_datasets = [rule for rule in rules if rule in offered.datasets] or ["skip"]
-    if "laplace" not in offered.mechanisms:
-        return
-    for number, kind in enumerate(kind for kind in kinds if kind in offered.accountings):
-        yield kind, of_datasets[number % len(of_datasets)]
-
-
-def _audited(offered: Offered, rules: Sequence[str]) -> Iterator[str]:
-    for rule in rules:
-        if rule in offered.datasets or rule in offered.queries:
-            yield rule
-
-
-def _audit_rule(
-    service: Service, rule: str, *, victims: int, name: str, rng: np.random.Generator, heard: Heard
-) -> RuleReport:
+def _of_rule(service: Service, name: str, count: int, rng: np.random.Generator, *, rule: str, heard: Heard) -> Part:
     """Canaries and adversaries under one rule. `clip` is a rule of queries, in a dataset of `skip`."""
     began = time.monotonic()
     of_dataset, of_query = (rule, None) if rule != "clip" else ("skip", "clip")
     heard(f"{rule}: canaries")
-    checks = _canaries(service, f"{name}-canaries", of_dataset, of_query, victims, rng)
+    canaries = _canaries(service, f"{name}-canaries", count, rng, rule=of_dataset, query_rule=of_query)
     heard(f"{rule}: adversaries")
-    game = Game(
-        service, dataset=name, rule=of_dataset, query_rule=of_query, victims=drawn_victims(victims, rng), rng=rng
-    )
-    game.play()
-    checks += checks_of(game, rng)
-    seconds = time.monotonic() - began
-    return RuleReport(rule=rule, queries=len(game.recorded) + 2, seconds=seconds, checks=tuple(checks))
+    game = Game(service, name, drawn_victims(count, rng), rng, rule=of_dataset, query_rule=of_query)
+    game.play(schedule())
+    checks = (*canaries, *rule_checks(game))
+    return Part(rule=rule, queries=len(game.recorded) + 2, seconds=time.monotonic() - began, checks=checks)
 
 
-def _audit_accounting(
-    service: Service, kind: str, rule: str, *, victims: int, name: str, rng: np.random.Generator, heard: Heard
-) -> AccountingReport:
+def _of_accounting(
+    service: Service, name: str, count: int, rng: np.random.Generator, *, kind: str, rule: str, heard: Heard
+) -> Part:
     """Adversaries that choose between mechanisms, in a dataset of one accounting."""
-    began = time.monotonic()
+    began, accounting = time.monotonic(), ACCOUNTINGS[kind]
     heard(f"{kind}: adversaries with Laplace noise")
-    game = MixedGame(service, dataset=name, kind=kind, rule=rule, people=victims, rng=rng)
-    game.play()
-    checks = tuple(mixed_checks(game))
-    return AccountingReport(
-        accounting=kind,
-        rule=rule,
-        amount=game.amount,
-        queries=len(game.told),
-        seconds=time.monotonic() - began,
-        checks=checks,
-    )
+    game = Game(service, name, drawn_victims(count, rng, ASKERS), rng, rule=rule, accounting=accounting)
+    game.play(turns(accounting, offered(accounting)))
+    checks, seconds = tuple(accounting_checks(game, accounting)), time.monotonic() - began
+    queries, amount = len(game.recorded), accounting.amount
+    return Part(rule=rule, accounting=kind, amount=amount, queries=queries, seconds=seconds, checks=checks)
 
 
 def _canaries(
-    service: Service, dataset: str, of_dataset: str, of_query: str | None, count: int, rng: np.random.Generator
+    service: Service, dataset: str, count: int, rng: np.random.Generator, *, rule: str, query_rule: str | None
 ) -> list[Check]:
     """One query that spends every budget whole, which shows mu, and the same again, which must show nothing."""
-    keys, is_in = [f"c{place}" for place in range(count)], rng.random(count) < 0.5
-    registration = Registration(dataset=dataset, rule=of_dataset, rho=RHO, people=count, values=count)
-    service.register(registration)
-    service.upload_people(dataset, {key: place if is_in[place] else None for place, key in enumerate(keys)})
-    length = longest_within(RHO * UNITS_PER_RHO, price_of(DYADIC))
-    coordinates = tuple({place: length} for place in range(count))
-    query = MatrixQuery(table="people", coordinates=coordinates, sigma=DYADIC, rule=of_query)
+    is_in, law = rng.random(count) < 0.5, Gaussian(DYADIC)
+    service.register(dataset, rule=rule, people=count, amount=RHO)
+    service.upload(dataset, "people", [(f"c{place}", place if is_in[place] else None) for place in range(count)])
+    length = law.longest(int(RHO * UNITS_PER_RHO))
+    query = Query(coordinates=tuple({place: length} for place in range(count)), law=law, rule=query_rule)
     found = []
     for name, mu in (("canaries", MU), ("exhausted canaries", 0.0)):
-        released = service.ask(dataset, query, analyst=0, key=f"{dataset}-{name}", reuse=False)
+        released = service.ask(dataset, query, analyst=0, key=f"{dataset}-{name}")
         found.append(canary_check(released.values, is_in, length, DYADIC, name=name, mu=mu))
     service.close(dataset)
     return found

@@ -14,12 +14,12 @@ __all__ = [
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
+    "largest",
     "renyi_budget",
     "renyi_delta",
 ]
 
 DIGITS = 50
-HALVINGS = 120
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
@@ -33,12 +33,12 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """The largest mu whose GDP curve is within delta at epsilon, rounded down."""
-    return _largest(lambda mu: gaussian_delta(epsilon, mu) <= delta)
+    return largest(lambda mu: gaussian_delta(epsilon, mu) <= delta)
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """The epsilon at which the curve of mu-GDP reaches delta; 0 where it is below delta from the start."""
-    return _largest(lambda epsilon: gaussian_delta(epsilon, mu) > delta)
+    return largest(lambda epsilon: gaussian_delta(epsilon, mu) > delta)
 
 
 def concentrated_delta(epsilon: float, rho: float) -> float:
@@ -48,18 +48,13 @@ def concentrated_delta(epsilon: float, rho: float) -> float:
     """
     if rho == 0:
         return max(0.0, -math.expm1(epsilon))
-    low, high = 1.0, 2.0
-    while _slope(high, rho) < epsilon:
-        high *= 2
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _slope(middle, rho) < epsilon else (low, middle)
-    return min(1.0, math.exp((high - 1) * (high * rho - epsilon) + _log_factor(high)))
+    order = math.nextafter(largest(lambda order: _slope(order, rho) < epsilon), math.inf)
+    return renyi_delta(epsilon, order * rho, order)
 
 
 def concentrated_rho(epsilon: float, delta: float) -> float:
     """The largest rho whose zCDP implies (epsilon, delta), rounded down."""
-    return _largest(lambda rho: concentrated_delta(epsilon, rho) <= delta)
+    return largest(lambda rho: concentrated_delta(epsilon, rho) <= delta)
 
 
 def renyi_budget(epsilon: float, delta: float, order: float) -> float:
@@ -72,6 +67,16 @@ def renyi_delta(epsilon: float, divergence: float, order: float) -> float:
     return min(1.0, math.exp((order - 1) * (divergence - epsilon) + _log_factor(order)))
 
 
+def largest(fits: Callable[[float], bool]) -> float:
+    """The largest double from 0 that fits, of a condition that holds up to some number; 0 if none does."""
+    low, high = 0.0, 1.0
+    while fits(high):
+        low, high = high, 2 * high
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
 def _slope(order: float, rho: float) -> float:
     """The epsilon at which the order is the best one; it grows with the order."""
     return (2 * order - 1) * rho + math.log1p(-1 / order) if order > 1 else -math.inf
@@ -80,14 +85,3 @@ def _slope(order: float, rho: float) -> float:
 def _log_factor(order: float) -> float:
     """The logarithm of (1 - 1/order)^order / (order - 1)."""
     return order * math.log1p(-1 / order) - math.log(order - 1)
-
-
-def _largest(fits: Callable[[float], bool]) -> float:
-    """The largest number that fits, of a condition that holds up to some number; rounded down."""
-    low, high = 0.0, 1.0
-    while fits(high):
-        low, high = high, 2 * high
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low

@@ -6,248 +6,212 @@ answers are kept for `checks`.
 """
 
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from fractions import Fraction
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
 import numpy as np
 
-from sparing_audit.adversaries import ADVERSARIES, Act, Adversary, View
-from sparing_audit.comparison import Mismatches, Recorded, compare_accounts, compare_ledger, compare_own_account
-from sparing_audit.own_filter import Filter, longest_within, price_of
-from sparing_audit.schedule import DYADIC, Again, Asks, Begins, Ends, Together, schedule
-from sparing_audit.service import (
-    ANALYSTS,
-    UNITS_PER_RHO,
-    Doubles,
-    MatrixQuery,
-    Refused,
-    Registration,
-    Released,
-    Service,
-)
-from sparing_audit.victims import Places, Victims
+from sparing_audit.accountings import Accounting
+from sparing_audit.adversaries import ROWS, Act
+from sparing_audit.laws import Booleans, Doubles, Places
+from sparing_audit.noise import NOTHING, UNITS_PER_RHO, Law, Range
+from sparing_audit.own_filter import UNTOUCHED, Filter, Outcome
+from sparing_audit.service import Account, Query, Released, Service, Table
+from sparing_audit.victims import Victims
 
-__all__ = ["RHO", "Game"]
+__all__ = ["COMPARED", "RHO", "Game", "Mismatches", "Move", "Recorded"]
 
-RHO = 8
+RHO: Final = 8.0
 """The budget of the audit's datasets, mu = 4: large, so that a loss that is 5 % too large shows in one run."""
-ACTED_ON_MAX = 48
-"""Each act is a request, so that it is done to no more than so many victims at a time."""
-OWN_ACCOUNTS = 4
+COMPARED: Final = ("budgets", "charges", "active sets", "limits", "ledger", "own accounts", "retries")
+"""The checks that compare, and allow no difference beyond the range of a price."""
+OWN_ACCOUNTS: Final = 4
 """Of so many people the own accounts are read, each with the receipt of every query."""
+SHOWN_MAX: Final = 3
+NO_ACCOUNT: Final = Account(spent=-1, limit=-1, charged=-1, left_out=-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Recorded:
+    """One answered query: its numbers are those of the victims at `places` (k,), in steps of its grid."""
+
+    sequence: int
+    places: Places
+    asked: Doubles  # (k,) the vectors before erasures and the filter, were all victims in the data
+    outcomes: Sequence[Outcome]
+    values: Doubles  # (k,) the answer, in whole steps
+    law: Law
+    grid_error: float  # the largest distance of an answer from a whole step
+
+    @property
+    def counted(self) -> Doubles:
+        """What the audit's filter lets through of the vectors (k,)."""
+        return np.array([outcome.counted for outcome in self.outcomes], dtype=np.float64)
+
+    def numbers(self, is_in: Booleans) -> tuple[int, int]:
+        """How many victims in the data the query charges and leaves out."""
+        words = Counter(
+            outcome.words for outcome, there in zip(self.outcomes, is_in[self.places], strict=True) if there
+        )
+        return words["charged"] + words["shortened"], words["left_out"]
+
+
+class Mismatches:
+    """By check, how often the service's word was compared, how often it differed, and the first differences."""
+
+    def __init__(self) -> None:
+        """Begin with no comparison."""
+        self.compared, self.counts = Counter[str](), Counter[str]()
+        self.first: dict[str, list[str]] = {}
+
+    def expect(self, check: str, said: object, expected: object, *where: object) -> None:
+        """Compare once, and record a difference."""
+        self.compared[check] += 1
+        if said != expected:
+            self.counts[check] += 1
+            if self.counts[check] <= SHOWN_MAX:
+                place = " ".join(map(str, where))
+                self.first.setdefault(check, []).append(f"{place}: {said}, and not {expected}")
+
+
+class Move(Protocol):
+    """A step of a play."""
+
+    def make(self, game: "Game") -> None:
+        """Ask, or act on victims."""
 
 
 class Game:
     """The play on one dataset.
 
     Attributes: `victims`; `own`, the audit's filter; `losses` (n,), in nats, of each victim so far; `recorded`, the
-    queries; `mismatches`.
+    queries; `last`, the last single query with its answer, analyst and key; `acted`, the victims of acts that last;
+    `mismatches`; `compared`, the names of the comparisons.
     """
 
     def __init__(
         self,
         service: Service,
-        *,
         dataset: str,
-        rule: str,
-        query_rule: str | None,
         victims: Victims,
         rng: np.random.Generator,
+        *,
+        rule: str,
+        query_rule: str | None = None,
+        accounting: Accounting | None = None,
     ) -> None:
         """Register the dataset and upload the victims' records. Raises Refused."""
-        self.victims, self.mismatches = victims, Mismatches()
-        self._service, self._dataset, self._rng = service, dataset, rng
-        self._query_rule = query_rule
-        people = len(victims.keys)
-        budget = service.register(Registration(dataset=dataset, rule=rule, rho=RHO, people=people, values=2 * people))
-        self.own = Filter([RHO * UNITS_PER_RHO] * people, is_dropping=rule == "drop")
-        self.mismatches.expect("budgets", holds=budget == RHO * UNITS_PER_RHO, words=f"{RHO} rho are {budget} units")
-        self.losses: Doubles = np.zeros(people)
-        self.recorded: list[Recorded] = []
-        self._last: tuple[MatrixQuery, Released, int, str] | None = None
-        self._acted: dict[Act, list[int]] = {}
-        service.upload_people(dataset, victims.people(range(people)))
-        service.upload_rows(dataset, victims.all_rows())
+        self.service, self.dataset, self.victims, self.rng = service, dataset, victims, rng
+        self.query_rule, self.mismatches, people = query_rule, Mismatches(), len(victims.keys)
+        self.amount = RHO if accounting is None else accounting.amount
+        self.budget_units = int(self.amount * UNITS_PER_RHO)
+        self.compared = COMPARED if accounting is None else ("accounting", *COMPARED[:-1])
+        made = service.register(dataset, rule=rule, people=people, amount=self.amount, accounting=accounting)
+        self.mismatches.expect("budgets", made.budget_units, self.budget_units, "the budget")
+        if accounting is not None:
+            is_described = accounting.is_described_by(made.accounting)
+            expected = (accounting.document, accounting.unit)
+            said = (accounting.document if is_described else made.accounting, made.unit)
+            self.mismatches.expect("accounting", said, expected, "the dataset")
+        self.own = Filter(self.budget_units, people, is_dropping=rule == "drop")
+        self.losses, self.recorded = np.zeros(people), list[Recorded]()
+        self.last: tuple[Query, Released, int, str] | None = None
+        self.acted: dict[Act, list[int]] = {}
+        self._totals = [NOTHING] * people  # what each account may have spent, one number at the last comparison
+        self._accounts = [NO_ACCOUNT] * people  # as they should be
+        service.upload(dataset, "people", victims.people(range(people)))
+        service.upload(dataset, "rows", victims.all_rows())
 
-    def play(self) -> None:
-        """All steps of the schedule, then the comparison of the ledger and of some own accounts. Raises Refused."""
-        for step in schedule():
-            match step:
-                case Asks():
-                    self._ask(step)
-                case Together():
-                    self._ask_together(step)
-                case Again():
-                    self._ask_again()
-                case Begins(act):
-                    self._begin(act)
-                case Ends(act):
-                    self._end(act)
-            accounts = self._service.accounts(self._dataset)
-            compare_accounts(
-                accounts, victims=self.victims, own=self.own, mismatches=self.mismatches, after=self._sequence()
-            )
-        compare_ledger(self._service.ledger(self._dataset), self.recorded, self.victims, self.mismatches)
-        self._compare_own_accounts()
-        self._service.close(self._dataset)
+    def play(self, moves: Iterable[Move]) -> None:
+        """All moves, each with the comparison of all accounts; then ledger and own accounts. Raises Refused."""
+        for move in moves:
+            move.make(self)
+            self.compare_accounts()
+        self.compare_ledger()
+        self.compare_own_accounts()
+        self.service.close(self.dataset)
 
-    def _ask(self, step: Asks) -> None:
-        places = self.victims.in_table(step.table)
-        lengths = self._lengths(places, step.turn, step.sigma, _rest if step.is_rest else _single)
-        query = MatrixQuery(
-            table=step.table,
-            coordinates=tuple(self.victims.weights(places, lengths)),
-            sigma=step.sigma,
-            rule=self._query_rule,
+    def query(self, places: Places, lengths: Places, law: Law) -> Query:
+        """The query that gives each of some victims the number of its length; all of them are in one table."""
+        table: Table = "rows" if (self.victims.adversary[places] == ROWS).any() else "people"
+        coordinates = self.victims.weights(places, lengths)
+        return Query(coordinates=coordinates, law=law, table=table, rule=self.query_rule)
+
+    def ask(self, places: Places, lengths: Places, law: Law, *, analyst: int) -> None:
+        """Ask one query, and record its answer."""
+        query, key = self.query(places, lengths, law), str(uuid.uuid4())
+        released = self.service.ask(self.dataset, query, analyst=analyst, key=key)
+        self.last = (query, released, analyst, key)
+        self.record(places, lengths, law, released)
+
+    def record(self, places: Places, lengths: Places, law: Law, released: Released) -> None:
+        """Run the audit's filter on a query, and add its answer to the losses."""
+        self.mismatches.expect("budgets", released.size, law.size, "the noise of query", released.sequence)
+        law, exact = replace(law, size=law.size / released.grid), released.values / released.grid
+        asked = np.rint(lengths * self.victims.rows[places] / released.grid)
+        there = (asked * ~self.victims.is_erased[places]).astype(np.int64).tolist()
+        recorded = Recorded(
+            sequence=released.sequence,
+            places=places,
+            asked=asked,
+            outcomes=[
+                self.own.decide(place, length, law, shortens=self.query_rule == "clip")
+                for place, length in zip(places.tolist(), there, strict=True)
+            ],
+            values=np.rint(exact),
+            law=law,
+            grid_error=float(np.abs(exact - np.rint(exact)).max()),
         )
-        key = str(uuid.uuid4())
-        released = self._service.ask(self._dataset, query, analyst=step.analyst, key=key, reuse=False)
-        self._last = (query, released, step.analyst, key)
-        self._record(places, lengths, released, step.sigma)
+        self.losses[places] += law.losses(recorded.values, recorded.counted)
+        for place, outcome, is_in in zip(places.tolist(), recorded.outcomes, self.victims.is_in[places], strict=True):
+            if is_in:
+                self._totals[place] += outcome.charge
+        self.recorded.append(recorded)
 
-    def _ask_together(self, step: Together) -> None:
-        """Queries whose weights are chosen before any of their answers is seen."""
-        places = np.concatenate([self.victims.of(name) for name, each in ADVERSARIES.items() if each.picks_together])
-        chosen = [self._lengths(places, step.turn, step.sigma, _together) for _ in range(step.count)]
-        queries = [
-            MatrixQuery(
-                table="people",
-                coordinates=tuple(self.victims.weights(places, lengths)),
-                sigma=step.sigma,
-                rule=self._query_rule,
-            )
-            for lengths in chosen
-        ]
-        keys = [str(uuid.uuid4()) for _ in queries]
-        released = self._service.ask_together(self._dataset, queries, analyst=step.analyst, keys=keys)
-        for lengths, answer in sorted(zip(chosen, released, strict=True), key=lambda pair: pair[1].sequence):
-            self._record(places, lengths, answer, step.sigma)
+    def compare_accounts(self) -> None:
+        """Every account: since the last comparison it was charged a number within the ranges of its prices.
 
-    def _ask_again(self) -> None:
-        """Retries and reuse have the same numbers and charge nobody; an old key is good for no other query."""
-        if self._last is None:
-            return
-        query, before, analyst, key = self._last
-        asked = [(analyst, key, False), *((other, str(uuid.uuid4()), True) for other in range(ANALYSTS))]
-        again = [self._service.ask(self._dataset, query, analyst=who, key=k, reuse=reuse) for who, k, reuse in asked]
-        for answer in again:
-            same = np.array_equal(answer.values, before.values) and answer.sequence == before.sequence
-            self.mismatches.expect("retries", holds=same, words=f"query {before.sequence} was answered anew")
-        changed = replace(query, sigma=2 * query.sigma)
-        try:
-            self._service.ask(self._dataset, changed, analyst=analyst, key=key, reuse=False)
-            is_refused = False
-        except Refused:
-            is_refused = True
-        words = f"the key of query {before.sequence} was good for another query"
-        self.mismatches.expect("retries", holds=is_refused, words=words)
+        A blank victim pays nothing, whatever it would have paid if it were in the data.
+        """
+        accounts = self.service.accounts(self.dataset)
+        after = self.recorded[-1].sequence if self.recorded else 0
+        names, is_in = self.victims.adversary.tolist(), self.victims.is_in.tolist()
+        for place in np.flatnonzero(~self.victims.is_erased).tolist():
+            key, limit = self.victims.keys[place], self.own.limits[place]
+            said = accounts.get(key, NO_ACCOUNT)
+            spent = self._totals[place].nearest(said.spent)
+            charged, left_out = (self.own.charged[place], self.own.left_out[place]) if is_in[place] else (0, 0)
+            where = (key, names[place], "after query", after)
+            self.mismatches.expect("charges", said.spent, spent, *where)
+            self.mismatches.expect("active sets", (said.charged, said.left_out), (charged, left_out), *where)
+            self.mismatches.expect("limits", said.limit, limit, *where)
+            self._accounts[place] = Account(spent=spent, limit=limit, charged=charged, left_out=left_out)
+            self._totals[place] = Range(spent, spent)
 
-    def _lengths(self, places: Places, turn: int, sigma: float, pick: Callable[[Adversary, View], Places]) -> Places:
-        """The vectors that the adversaries pick, with random signs, in whole weights that rows multiply."""
-        price = price_of(sigma)
-        rooms = np.array([longest_within(self.own.room(place), price) for place in places.tolist()], dtype=np.int64)
-        lengths = np.zeros(places.size, dtype=np.int64)
-        for number, adversary in enumerate(ADVERSARIES.values()):
-            mine = self.victims.adversary[places] == number
-            view = View(
-                turn=turn,
-                full=longest_within(RHO * UNITS_PER_RHO, price),
-                loss=self.losses[places[mine]],
-                room=rooms[mine],
-                is_dyadic=sigma == DYADIC,
-                rng=self._rng,
-            )
-            if mine.any():
-                lengths[mine] = pick(adversary, view)
-        signs = self._rng.choice(np.array([-1, 1]), places.size)
-        return signs * (lengths // np.maximum(self.victims.rows[places], 1))
+    def compare_ledger(self) -> None:
+        """The numbers of people that each query charged and left out, and that there is no other entry."""
+        said = self.service.ledger(self.dataset)
+        expected = {each.sequence: each.numbers(self.victims.is_in) for each in self.recorded}
+        for sequence in said.keys() | expected.keys():
+            self.mismatches.expect("ledger", said.get(sequence), expected.get(sequence), "query", sequence)
 
-    def _record(self, places: Places, lengths: Places, released: Released, sigma: float) -> None:
-        """Run the audit's filter on the query, and add its answer to the losses."""
-        self.mismatches.expect("budgets", holds=released.sigma == sigma, words=f"sigma {sigma} became {released.sigma}")
-        scale, price = 1 / Fraction(released.grid), price_of(released.sigma / released.grid)
-        asked = lengths * np.maximum(self.victims.rows[places], 1)
-        outcomes = tuple(
-            self.own.decide(
-                place, length * scale.numerator // scale.denominator, price, shortens=self._query_rule == "clip"
-            )
-            for place, length in zip(places.tolist(), (asked * ~self.victims.is_erased[places]).tolist(), strict=True)
-        )
-        counted = np.array([each.counted * released.grid for each in outcomes])
-        self.losses[places] += (released.values * counted - counted**2 / 2) / sigma**2
-        self.recorded.append(
-            Recorded(
-                sequence=released.sequence,
-                places=places,
-                asked=asked.astype(np.float64),
-                counted=counted,
-                outcomes=outcomes,
-                values=released.values,
-                sigma=sigma,
-                grid=released.grid,
-            )
-        )
+    def compare_own_accounts(self) -> None:
+        """Some people's own accounts, with a receipt of every query that add up to the total.
 
-    def _begin(self, act: Act) -> None:
-        """An act on the victims that its adversary is ahead of, as far as the audit's filter knows."""
-        (name,) = (name for name, adversary in ADVERSARIES.items() if adversary.act is act)
-        places = self.victims.of(name)
-        ahead = places[(self.losses[places] > 0) & ~self.victims.is_erased[places]][:ACTED_ON_MAX].tolist()
-        keys = [self.victims.keys[place] for place in ahead]
-        self._acted.setdefault(act, []).extend(ahead)
-        match act:
-            case Act.LOWER:
-                limits = {place: self.own.spent[place] + self.own.room(place) // 2 for place in ahead}
-                self._service.lower(self._dataset, {self.victims.keys[place]: units for place, units in limits.items()})
-                for place, units in limits.items():
-                    self.own.limits[place] = units
-            case Act.PAUSE:
-                self._service.pause(self._dataset, keys)
-                self._set_paused(ahead, paused=True)
-            case Act.ERASE:
-                self._service.erase(self._dataset, keys)
-                self.victims.is_erased[ahead] = True
-            case Act.CORRECT:
-                self.victims.is_corrected[ahead] ^= True
-                self._service.correct(self._dataset, self.victims.people(ahead))
-
-    def _end(self, act: Act) -> None:
-        """The end of an act that lasts."""
-        places = self._acted.pop(act, [])
-        match act:
-            case Act.PAUSE:
-                self._service.resume(self._dataset, [self.victims.keys[place] for place in places])
-                self._set_paused(places, paused=False)
-            case Act.ERASE:
-                self.victims.is_erased[places] = False
-                self._service.upload_people(self._dataset, self.victims.people(places))
-
-    def _set_paused(self, places: Sequence[int], *, paused: bool) -> None:
-        for place in places:
-            self.own.is_paused[place] = paused
-
-    def _compare_own_accounts(self) -> None:
-        """Of some people in the data; a key from before an erasure would be good for nothing."""
-        lasting = [place for place in np.flatnonzero(self.victims.is_in).tolist() if not self._was_erased(place)]
-        for place in self._rng.choice(lasting, min(OWN_ACCOUNTS, len(lasting)), replace=False).tolist():
-            account = self._service.own_account(self._dataset, self.victims.keys[place])
-            compare_own_account(account, place, self.recorded, self.own, self.victims, self.mismatches)
-
-    def _sequence(self) -> int:
-        return self.recorded[-1].sequence if self.recorded else 0
-
-    def _was_erased(self, place: int) -> bool:
-        return self.victims.adversary_of(place)[1].act is Act.ERASE
-
-
-def _single(adversary: Adversary, view: View) -> Places:
-    return adversary.picks(view)
-
-
-def _rest(adversary: Adversary, view: View) -> Places:
-    return view.room if adversary.spends_rest else np.zeros_like(view.room)
-
-
-def _together(adversary: Adversary, view: View) -> Places:
-    return adversary.picks(view) if adversary.picks_together is None else adversary.picks_together(view)
+        They are of people in the data; a key from before an erasure would be good for nothing.
+        """
+        lasting = np.flatnonzero(self.victims.is_in & (self.victims.adversary != Act.ERASE.value))
+        for place in self.rng.choice(lasting, min(OWN_ACCOUNTS, lasting.size), replace=False).tolist():
+            key = self.victims.keys[place]
+            own = self.service.own_account(self.dataset, key)
+            self.mismatches.expect("own accounts", own.account, self._accounts[place], key)
+            receipts = {sequence: (words, units) for sequence, words, units in own.receipts}
+            total = sum(units for _, _, units in own.receipts)
+            self.mismatches.expect("own accounts", total, own.account.spent, key, "by its receipts")
+            for each in self.recorded:
+                outcome = dict(zip(each.places.tolist(), each.outcomes, strict=True)).get(place, UNTOUCHED)
+                words, units = receipts.get(each.sequence, ("no receipt", 0))
+                expected = (outcome.words, outcome.charge.nearest(units))
+                self.mismatches.expect("own accounts", (words, units), expected, key, "query", each.sequence)

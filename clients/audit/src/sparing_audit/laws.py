@@ -5,24 +5,46 @@ from statistics import NormalDist
 
 import mpmath
 import numpy as np
+from numpy.typing import NDArray
 
-from sparing_audit.service import Doubles
+from sparing_audit.curves import largest
 
-__all__ = ["chernoff_p", "even_p", "kolmogorov_p", "normal_p", "proportion_upper", "shortfalls", "standardised_loss"]
+__all__ = [
+    "Booleans",
+    "Doubles",
+    "Places",
+    "chernoff_p",
+    "even_p",
+    "evened",
+    "kolmogorov_p",
+    "mean_p",
+    "normal_of_student",
+    "normal_p",
+    "proportion_upper",
+    "shortfalls",
+    "standardised_loss",
+]
 
-_HALVINGS = 50
+Doubles = NDArray[np.float64]
+Booleans = NDArray[np.bool_]
+Places = NDArray[np.int64]
 
 
 def normal_p(draws: Doubles) -> float:
-    """The p-value of Kolmogorov and Smirnov's test that draws (n,) are independent and standard normal.
+    """The p-value of Kolmogorov and Smirnov's test that draws (n,) are independent and standard normal."""
+    return even_p(evened(draws))
 
-    By the limit law with Stephens' (1970) correction for finite n, which is good to a few percent from n = 10 on.
-    """
-    return even_p(np.array([NormalDist().cdf(x) for x in draws.tolist()]))
+
+def evened(draws: Doubles) -> Doubles:
+    """Standard normal draws (n,) as evenly distributed numbers in [0, 1]."""
+    return np.array([NormalDist().cdf(x) for x in draws.tolist()])
 
 
 def even_p(draws: Doubles) -> float:
-    """The p-value of the same test that draws (n,) are independent and evenly distributed in [0, 1]."""
+    """The p-value of the same test that draws (n,) are independent and evenly distributed in [0, 1].
+
+    By the limit law with Stephens' (1970) correction for finite n, which is good to a few percent from n = 10 on.
+    """
     ordered = np.sort(draws)
     steps = np.arange(ordered.size + 1) / ordered.size
     return kolmogorov_p(float(max(np.max(steps[1:] - ordered), np.max(ordered - steps[:-1]))), ordered.size)
@@ -81,9 +103,6 @@ def proportion_upper(hits: int, count: int, error: float) -> float:
     if hits >= count:
         return 1.0
     with mpmath.workdps(25):
-        low, high = mpmath.mpf(hits) / count, mpmath.mpf(1)
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            within = mpmath.betainc(hits + 1, count - hits, 0, middle, regularized=True) < 1 - mpmath.mpf(error)
-            low, high = (middle, high) if within else (low, middle)
-        return float(high)
+        return largest(
+            lambda p: bool(mpmath.betainc(hits + 1, count - hits, 0, p, regularized=True) < 1 - mpmath.mpf(error))
+        )

@@ -1,94 +1,70 @@
-"""The audit's own filter: Algorithm 2 of Feldman and Zrnic (2021) for one account after another, in exact fractions.
+"""The audit's own filter: Algorithm 2 of Feldman and Zrnic (2021) for one account after another, in whole units.
 
-A vector of an individual is one number here, its own coordinate's, in whole grid steps. Every total is a whole number
-of units of 2^-40 rho; a charge is ||v||^2 / (2 sigma^2) rho, rounded up to units.
+A vector of an individual is one number here, its own coordinate's, in whole grid steps. A price of Laplace noise is a
+range, and so a spent total is one. The audit asks no query whose outcome would be open within it, so that a service may
+round its prices as it documents, and nothing else is left to it.
 """
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from typing import Literal
 
-from sparing_audit.service import UNITS_PER_RHO
+from sparing_audit.noise import NOTHING, Gaussian, Law, Range
 
-__all__ = ["Filter", "Outcome", "charge_units", "longest_within", "price_of"]
+__all__ = ["UNTOUCHED", "Filter", "Outcome"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """The fate of one individual's vector in one query."""
+    """The fate of one individual's vector in one query, in the words of a receipt."""
 
     counted: int  # what was added, in steps
-    units: int  # what was charged
-    is_left_out: bool = False  # there was something to add, and it could not be paid for
-    is_shortened: bool = False  # less was added than there was
+    charge: Range
+    words: Literal["charged", "shortened", "left_out", "untouched"]
 
 
-UNTOUCHED = Outcome(counted=0, units=0)
-LEFT_OUT = Outcome(counted=0, units=0, is_left_out=True)
-
-
-def price_of(sigma_steps: float) -> Fraction:
-    """Units for a squared step at a noise of `sigma_steps` grid steps: exact, as the double is a fraction."""
-    return Fraction(UNITS_PER_RHO) / (2 * Fraction(sigma_steps) ** 2)
-
-
-def charge_units(length: int, price: Fraction) -> int:
-    """The charge of a vector of one coordinate with so many steps: rounded up, so that nothing is given away."""
-    return -(-length * length * price.numerator // price.denominator)
-
-
-def longest_within(room_units: int, price: Fraction) -> int:
-    """The longest whole vector whose charge fits the room, in steps: the inverse of `charge_units`.
-
-    The charge of a squared length R fits exactly when R * price does, as the room is a whole number.
-    """
-    return math.isqrt(max(room_units, 0) * price.denominator // price.numerator)
+UNTOUCHED = Outcome(0, NOTHING, "untouched")
+LEFT_OUT = Outcome(0, NOTHING, "left_out")
 
 
 class Filter:
     """The accounts of all individuals, by place: spent totals, limits and counters.
 
-    Attributes (each a list by place): `spent` and `limits` in units; `charged` and `left_out`, numbers of queries;
-    `is_paused`.
+    Attributes (each a list by place): `spent`, ranges, and `limits` in units; `charged` and `left_out`, numbers of
+    queries; `is_paused`.
     """
 
-    def __init__(self, limits: Sequence[int], *, is_dropping: bool) -> None:
+    def __init__(self, limit: int, people: int, *, is_dropping: bool) -> None:
         """Begin with nothing spent; `is_dropping` is the rule that leaves out for good."""
-        self.limits = list(limits)
-        self.spent = [0] * len(self.limits)
-        self.charged = [0] * len(self.limits)
-        self.left_out = [0] * len(self.limits)
-        self.is_paused = [False] * len(self.limits)
+        self.limits, self.spent = [limit] * people, [NOTHING] * people
+        self.charged, self.left_out = [0] * people, [0] * people
+        self.is_paused = [False] * people
         self._is_dropping = is_dropping
 
-    def room(self, place: int) -> int:
-        """The units that the next query may charge; nothing during a pause, or for an individual that is out."""
-        if self.is_paused[place] or self.is_out(place):
-            return 0
-        return max(self.limits[place] - self.spent[place], 0)
+    def room(self, place: int) -> Range:
+        """The units that the next query may charge; none during a pause, or for an individual left out for good."""
+        if self.is_paused[place] or (self._is_dropping and self.left_out[place] > 0):
+            return NOTHING
+        limit, spent = self.limits[place], self.spent[place]
+        return Range(max(limit - spent.most, 0), max(limit - spent.least, 0))
 
-    def is_out(self, place: int) -> bool:
-        """Tell whether the rule leaves the individual out for good."""
-        return self._is_dropping and self.left_out[place] > 0
-
-    def decide(self, place: int, length: int, price: Fraction, *, shortens: bool) -> Outcome:
+    def decide(self, place: int, length: int, law: Law, *, shortens: bool = False) -> Outcome:
         """Charge an individual for a vector of `length` steps, shortened or whole, or leave it out.
 
         An individual with nothing to add is untouched. One that pauses is left out under skip, and untouched where
-        being left out is for good, or its pause would be too.
+        being left out is for good, or its pause would be too. Raises ValueError where the rounding of a price decides.
         """
         if length == 0 or (self.is_paused[place] and self._is_dropping):
             return UNTOUCHED
-        room = self.room(place)
-        counted, units = abs(length), charge_units(length, price)
-        if units > room and shortens:
-            counted = min(counted, longest_within(room, price))
-            units = charge_units(counted, price)
-        if counted == 0 or units > room:
+        room, counted, charge = self.room(place), abs(length), law.charge(length)
+        if shortens and isinstance(law, Gaussian):
+            counted = min(counted, law.longest(room.least))
+            charge = law.charge(counted)
+        if counted == 0 or charge.least > room.most:
             self.left_out[place] += 1
             return LEFT_OUT
-        self.spent[place] += units
+        if charge.most > room.least:
+            raise ValueError(f"place {place}: the rounding of a price decides")
+        self.spent[place] += charge
         self.charged[place] += 1
-        signed, is_shortened = counted if length > 0 else -counted, counted < abs(length)
-        return Outcome(counted=signed, units=units, is_shortened=is_shortened)
+        signed = counted if length > 0 else -counted
+        return Outcome(signed, charge, "charged" if signed == length else "shortened")

@@ -13,25 +13,23 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from sparing import Answer, APIStatusError, Client, Receipt, SparingError, histogram, linear
+from sparing import Answer, APIStatusError, Client, SparingError, histogram, linear
 from sparing._calls import Call
 from sparing._errors import misread
 from sparing._requests import get
+from sparing_audit.accountings import Accounting
+from sparing_audit.noise import UNITS_PER_RHO, Laplace
 from sparing_audit.service import (
     ANALYSTS,
-    UNITS_PER_RHO,
     Account,
     Description,
-    HistogramQuery,
-    LedgerEntry,
-    MatrixQuery,
     Offered,
     OwnAccount,
-    OwnReceipt,
     Query,
     Refused,
-    Registration,
     Released,
+    Table,
+    Values,
 )
 from sparing_audit.victims import ROWS_MAX
 
@@ -79,72 +77,56 @@ class RemoteService:
         except SparingError as error:
             raise Refused(f"{self._url} has no document of a service: {error}") from error
 
-    def register(self, registration: Registration) -> int:
-        """See Service."""
-        column = {COLUMN: {"type": "category", "size": registration.values}}
+    def register(
+        self, dataset: str, *, rule: str, people: int, amount: float, accounting: Accounting | None = None
+    ) -> Description:
+        column = {COLUMN: {"type": "category", "size": 2 * people}}
         tables: dict[str, object] = {
             "people": {"kind": "individuals", "key": "person", "columns": column},
             "rows": {"kind": "events", "key": "person", "columns": column, "rows_per_individual": ROWS_MAX},
         }
+        unit = "epsilon" if accounting is not None and accounting.unit == "epsilon" else "rho"
         with _refusals():
             made = self._curator.datasets.create(
-                name=registration.dataset,
-                **_guarantee(registration),
-                capacity=registration.people,
+                name=dataset,
+                **{unit: amount},  # type: ignore[arg-type]
+                capacity=people,
                 tables=tables,
-                rule=registration.rule,
-                accounting=registration.accounting,
+                rule=rule,
+                accounting=None if accounting is None else accounting.document,
             )
             principals = [
-                self._curator.principals.create(role="analyst", name=f"audit {number}", dataset=registration.dataset)
+                self._curator.principals.create(role="analyst", name=f"audit {number}", dataset=dataset)
                 for number in range(ANALYSTS)
             ]
-        self._analysts[registration.dataset] = [(each.id, self._client(each.key)) for each in principals]
-        return made.budget_units
+        self._analysts[dataset] = [(each.id, self._client(each.key)) for each in principals]
+        return Description(accounting=made.accounting, unit=made.unit, budget_units=made.budget_units)
 
-    def described(self, dataset: str) -> Description:
-        """See Service."""
-        with _refusals():
-            found = self._curator.datasets.get(dataset=dataset)
-        return Description(accounting=found.accounting, unit=found.unit, budget_units=found.budget_units)
-
-    def upload_people(self, dataset: str, values: Mapping[str, int | None]) -> None:
-        """See Service."""
-        self._upload(dataset, "people", [(key, "" if value is None else value) for key, value in values.items()])
-
-    def upload_rows(self, dataset: str, rows: Sequence[tuple[str, int]]) -> None:
-        """See Service."""
-        self._upload(dataset, "rows", rows)
-
-    def _upload(self, dataset: str, table: str, rows: Sequence[tuple[str, object]]) -> None:
-        if not rows:
+    def upload(self, dataset: str, table: Table, values: Values) -> None:
+        if not values:
             return
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(["person", COLUMN])
-        writer.writerows(rows)
+        writer.writerows(values)
         with _refusals():
             self._curator.datasets.upload(dataset=dataset, table=table, file=text.getvalue().encode())
 
-    def ask(self, dataset: str, query: Query, *, analyst: int, key: str, reuse: bool) -> Released:
-        """See Service."""
+    def ask(self, dataset: str, query: Query, *, analyst: int, key: str, reuse: bool = False) -> Released:
+        asks = self._analysts[dataset][analyst][1].queries.ask
         with _refusals():
-            answer = self._analyst(dataset, analyst).queries.ask(
-                idempotency_key=key, **_document(dataset, query, reuse=reuse)
-            )
-        return _released(answer)
+            return _released(asks(idempotency_key=key, **_document(dataset, query, reuse=reuse)))
 
     def ask_together(
-        self, dataset: str, queries: Sequence[MatrixQuery], *, analyst: int, keys: Sequence[str]
+        self, dataset: str, queries: Sequence[Query], *, analyst: int, keys: Sequence[str]
     ) -> list[Released]:
-        """See Service."""
         documents = [_document(dataset, query, reuse=False) for query in queries]
         with _refusals():
-            outcomes = list(self._analyst(dataset, analyst).queries.batch(documents, idempotency_keys=keys))
-        return [_released(outcome) for outcome in outcomes]
+            return list(
+                map(_released, self._analysts[dataset][analyst][1].queries.batch(documents, idempotency_keys=keys))
+            )
 
     def accounts(self, dataset: str) -> Mapping[str, Account]:
-        """See Service."""
         with _refusals():
             exported = self._curator.datasets.export_budgets(dataset=dataset)
         with misread("the file of accounts is not readable"):
@@ -157,16 +139,12 @@ class RemoteService:
                 found[key] = Account(spent=spent, limit=limit, charged=charged, left_out=left_out)
             return found
 
-    def ledger(self, dataset: str) -> list[LedgerEntry]:
-        """See Service."""
+    def ledger(self, dataset: str) -> Mapping[int, tuple[int, int]]:
         with _refusals():
-            return [
-                LedgerEntry(sequence=row.sequence, charged=row.charged or 0, left_out=row.left_out or 0)
-                for row in self._curator.datasets.ledger(dataset=dataset, page_size=PAGE_SIZE)
-            ]
+            entries = self._curator.datasets.ledger(dataset=dataset, page_size=PAGE_SIZE)
+            return {entry.sequence: (entry.charged or 0, entry.left_out or 0) for entry in entries}
 
     def own_account(self, dataset: str, person: str) -> OwnAccount:
-        """See Service."""
         with _refusals():
             mine = self._individual_clients(dataset, [person])[0].me
             budgets, charges = mine.budgets(), list(mine.receipts(page_size=PAGE_SIZE))
@@ -178,32 +156,26 @@ class RemoteService:
                 charged=budget.queries_charged,
                 left_out=budget.queries_left_out,
             )
-            return OwnAccount(account=account, receipts=tuple(map(_receipt, charges)))
+            receipts = [(each.sequence or 0, each.outcome, _units(each.charged_rho or Decimal(0))) for each in charges]
+            return OwnAccount(account=account, receipts=receipts)
 
     def lower(self, dataset: str, limits: Mapping[str, int]) -> None:
-        """See Service."""
         clients = self._individual_clients(dataset, list(limits))
         units = dict(zip(clients, limits.values(), strict=True))
         _each(clients, lambda client: client.me.lower(dataset=dataset, limit_rho=_rho(units[client])))
 
-    def pause(self, dataset: str, people: Sequence[str]) -> None:
-        """See Service."""
-        _each(self._individual_clients(dataset, people), lambda client: client.me.pause(dataset=dataset))
-
-    def resume(self, dataset: str, people: Sequence[str]) -> None:
-        """See Service."""
-        _each(self._individual_clients(dataset, people), lambda client: client.me.resume(dataset=dataset))
+    def set_paused(self, dataset: str, people: Sequence[str], *, is_paused: bool) -> None:
+        clients = self._individual_clients(dataset, people)
+        _each(clients, lambda client: (client.me.pause if is_paused else client.me.resume)(dataset=dataset))
 
     def erase(self, dataset: str, people: Sequence[str]) -> None:
-        """See Service."""
         _each(people, lambda person: self._curator.datasets.erase(dataset=dataset, individual=person))
         for person in people:
             self._individuals.pop((dataset, person), None)
 
-    def correct(self, dataset: str, values: Mapping[str, int | None]) -> None:
-        """See Service."""
+    def correct(self, dataset: str, values: Values) -> None:
         correct = self._curator.datasets.correct
-        _each(values, lambda person: correct(dataset=dataset, individual=person, values={COLUMN: values[person]}))
+        _each(values, lambda pair: correct(dataset=dataset, individual=pair[0], values={COLUMN: pair[1]}))
 
     def close(self, dataset: str) -> None:
         """Archive the dataset without its rows, and revoke the analysts' keys. The ledger stays."""
@@ -214,9 +186,6 @@ class RemoteService:
 
     def _client(self, key: str) -> Client:
         return Client(base_url=self._url, api_key=key, timeout=TIMEOUT_S, transport=_Kept(self._transport))
-
-    def _analyst(self, dataset: str, number: int) -> Client:
-        return self._analysts[dataset][number][1]
 
     def _individual_clients(self, dataset: str, people: Sequence[str]) -> list[Client]:
         """A client for each, whose key is made when it is first needed."""
@@ -241,12 +210,6 @@ def _rows_of(text: str) -> list[list[str]]:
 def _interface() -> Call[object]:
     """The document of the service's own interface."""
     return (yield get("/openapi.json"))
-
-
-def _guarantee(registration: Registration) -> dict[str, Any]:
-    """In the amount of the accounting, which of pure differential privacy is called epsilon."""
-    is_pure = isinstance(registration.accounting, Mapping) and registration.accounting["kind"] == "pure"
-    return {"epsilon" if is_pure else "rho": registration.rho}
 
 
 class _Kept(httpx.BaseTransport):
@@ -293,18 +256,15 @@ def _each(things: Iterable[_T], act: Callable[[_T], object]) -> None:
             pass
 
 
-def _document(dataset: str, query: Query, *, reuse: bool) -> Any:  # noqa: ANN401 - the arguments of `ask`
-    if isinstance(query, HistogramQuery):
-        selected = histogram(COLUMN, values=list(query.values))
-        return {"dataset": dataset, "select": selected, "scale": query.scale, "reuse": reuse}
-    document = {
-        "dataset": dataset,
-        "select": linear(COLUMN, _Matrix(query.coordinates)),
-        "from_": query.table,
-        "sigma": query.sigma,
-        "reuse": reuse,
-    }
-    return document if query.rule is None else {**document, "rule": query.rule}
+def _document(dataset: str, query: Query, *, reuse: bool) -> Any:  # noqa: ANN401 - a written query
+    """The arguments of `ask`."""
+    if isinstance(query.law, Laplace):
+        select = histogram(COLUMN, values=[value for each in query.coordinates for value in each])
+        return {"dataset": dataset, "select": select, "scale": query.law.size, "reuse": reuse}
+    select = linear(COLUMN, _Matrix(query.coordinates))
+    rule = {} if query.rule is None else {"rule": query.rule}
+    sigma = query.law.size
+    return {"dataset": dataset, "select": select, "from_": query.table, "sigma": sigma, "reuse": reuse, **rule}
 
 
 def _released(answer: Answer | APIStatusError) -> Released:
@@ -312,19 +272,10 @@ def _released(answer: Answer | APIStatusError) -> Released:
     if isinstance(answer, APIStatusError):
         raise Refused(str(answer)) from answer
     return Released(
-        id=answer.id,
         sequence=answer.sequence,
         values=np.array(answer.values, dtype=np.float64),
-        sigma=answer.sigmas[0],
+        size=answer.sigmas[0] if answer.scale is None else answer.scale,
         grid=answer.grids[0],
-        scale=answer.scale,
-        is_reused=answer.reused,
-    )
-
-
-def _receipt(receipt: Receipt) -> OwnReceipt:
-    return OwnReceipt(
-        sequence=receipt.sequence or 0, outcome=receipt.outcome, units=_units(receipt.charged_rho or Decimal(0))
     )
 
 

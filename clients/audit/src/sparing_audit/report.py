@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Final
 
 from sparing._printable import printable, printable_json
-from sparing_audit.audit import AccountingReport, AuditReport, RuleReport
+from sparing_audit.audit import AuditReport, Part
 from sparing_audit.checks import MU, P_MIN, Check
 from sparing_audit.game import RHO
 
@@ -29,61 +29,46 @@ def as_json(report: AuditReport) -> str:
         "seed": report.seed,
         "budget": {"rho": RHO, "mu": MU},
         "offered": asdict(report.offered),
-        "rules": [
-            {
-                "rule": rule.rule,
-                "passed": rule.passed,
-                "queries": rule.queries,
-                "seconds": round(rule.seconds, 3),
-                "checks": [_finite(asdict(check)) for check in rule.checks],
-            }
-            for rule in report.rules
-        ],
+        "rules": [{"rule": part.rule, **_document(part)} for part in report.rules],
         "accountings": [
-            {
-                "accounting": each.accounting,
-                "rule": each.rule,
-                "budget": each.amount,
-                "passed": each.passed,
-                "queries": each.queries,
-                "seconds": round(each.seconds, 3),
-                "checks": [_finite(asdict(check)) for check in each.checks],
-            }
-            for each in report.accountings
+            {"accounting": part.accounting, "rule": part.rule, "budget": part.amount, **_document(part)}
+            for part in report.accountings
         ],
     }
     return printable_json(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
+def _document(part: Part) -> dict[str, object]:
+    return {
+        "passed": all(check.passed for check in part.checks),
+        "queries": part.queries,
+        "seconds": round(part.seconds, 3),
+        "checks": [_finite(asdict(check)) for check in part.checks],
+    }
+
+
 def _lines(report: AuditReport) -> Iterator[str]:
     offered = f"datasets {', '.join(report.offered.datasets)}; queries {', '.join(report.offered.queries)}"
     yield f"{report.victims:,} victims, half of them blank; seed {report.seed}; rules offered for {offered}"
-    for rule in report.rules:
+    for part in (*report.rules, *report.accountings):
         yield ""
-        yield f"{rule.rule}: {rule.queries} queries in {rule.seconds:.0f} s"
-        yield from _checked(rule)
-    for each in report.accountings:
-        yield ""
-        yield (
-            f"{each.accounting}, rule {each.rule}, a budget of {each.amount:g}: {each.queries} queries with Gaussian "
-            f"or Laplace noise in {each.seconds:.0f} s"
-        )
-        yield from _checked(each)
+        if part.accounting is None:
+            yield f"{part.rule}: {part.queries} queries in {part.seconds:.0f} s"
+        else:
+            yield (
+                f"{part.accounting}, rule {part.rule}, a budget of {part.amount:g}: {part.queries} queries with "
+                f"Gaussian or Laplace noise in {part.seconds:.0f} s"
+            )
+        yield from (_line(check) for check in part.checks if check.adversary is None or not check.passed)
+        yield from _summed_up(part)
     failed = sum(not check.passed for check in report.checks)
-    audited = ", ".join(rule.rule for rule in report.rules) or "none, so that nothing is shown"
-    accountings = "".join(f", {each.accounting}" for each in report.accountings)
+    audited = ", ".join(part.rule for part in report.rules) or "none, so that nothing is shown"
+    accountings = ", ".join(part.accounting or "" for part in report.accountings)
     yield ""
     yield (
         f"{'passed' if report.passed else 'FAILED'}: {failed} of {len(report.checks)} checks failed; "
-        f"rules audited: {audited}{accountings.replace(',', '; accountings:', 1)}"
+        f"rules audited: {audited}{'; accountings: ' if accountings else ''}{accountings}"
     )
-
-
-def _checked(part: RuleReport | AccountingReport) -> Iterator[str]:
-    for check in part.checks:
-        if check.adversary is None or not check.passed:
-            yield _line(check)
-    yield from _summed_up(part)
 
 
 def _line(check: Check) -> str:
@@ -91,9 +76,9 @@ def _line(check: Check) -> str:
     return f"  {state:6} {check.name:{NAME_WIDTH}} {_number(check.measured)} {check.words}{where}"
 
 
-def _summed_up(rule: RuleReport | AccountingReport) -> Iterator[str]:
+def _summed_up(part: Part) -> Iterator[str]:
     """Of the checks of single adversaries by a p-value, the least likely one that passed."""
-    passed = [check for check in rule.checks if check.adversary is not None and check.passed and check.bound == P_MIN]
+    passed = [check for check in part.checks if check.adversary is not None and check.passed and check.bound == P_MIN]
     if passed:
         least = min(passed, key=lambda check: check.measured)
         words = f"the least p of {len(passed)} checks of single adversaries: {least.name} of {least.adversary}"

@@ -5,38 +5,32 @@ on purpose.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+from sparing_audit.accountings import Accounting
+from sparing_audit.laws import Doubles
+from sparing_audit.noise import Law
 
 __all__ = [
     "ANALYSTS",
-    "UNITS_PER_RHO",
     "Account",
     "Description",
-    "Doubles",
-    "HistogramQuery",
-    "LedgerEntry",
-    "MatrixQuery",
     "Offered",
     "OwnAccount",
-    "OwnReceipt",
     "Query",
     "Refused",
-    "Registration",
     "Released",
     "Service",
     "Table",
+    "Values",
 ]
 
-Doubles = NDArray[np.float64]
 Table = Literal["people", "rows"]
+Values = Sequence[tuple[str, int | None]]
+"""People by their keys, each with a value of the column `coordinate`; None is NULL, that is a blank record."""
 
-UNITS_PER_RHO = 2**40
-"""The ledger's unit, as the service documents it: of rho, or of another accounting's amount."""
-ANALYSTS = 2
+ANALYSTS: Final = 2
 """How many analysts the audit asks as, numbered from 0."""
 
 
@@ -46,30 +40,12 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offered:
-    """The rules that a service offers, as its own document says: for datasets, and for single queries.
-
-    With them the kinds of its accountings, and the mechanisms of its queries.
-    """
+    """The rules of datasets and of queries, the accountings and the mechanisms that the service's document lists."""
 
     datasets: tuple[str, ...]
     queries: tuple[str, ...]
     accountings: tuple[str, ...] = ()
     mechanisms: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registration:
-    """A dataset of the audit: a table of people, one of rows, each with a column `coordinate`.
-
-    A person's `coordinate` is one of `values` categories or NULL; each row's is one of them.
-    """
-
-    dataset: str
-    rule: str
-    rho: float  # the budget, in the amount of the accounting
-    people: int
-    values: int
-    accounting: str | Mapping[str, object] | None = None  # None: the service's own choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,37 +58,26 @@ class Description:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixQuery:
-    """One sparse matrix: for each coordinate of the answer the weights of some values of the column `coordinate`."""
+class Query:
+    """A weighted sum of some values of the column `coordinate` for each number of the answer.
 
-    table: Table
+    With Laplace noise it is a histogram of the table of people: each number counts one value.
+    """
+
     coordinates: tuple[Mapping[int, int], ...]
-    sigma: float
+    law: Law  # in the unit of the weights
+    table: Table = "people"
     rule: str | None = None  # None: the dataset's
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistogramQuery:
-    """A count for each of some values of the column `coordinate` of the table of people, with Laplace noise."""
-
-    values: tuple[int, ...]
-    scale: float
-
-
-Query = MatrixQuery | HistogramQuery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Released:
     """An answer. `values` (d,) are in the unit of the weights, whole multiples of `grid`."""
 
-    id: str
     sequence: int
     values: Doubles
-    sigma: float
+    size: float  # the noise as it is stated: sigma, or the scale of Laplace noise
     grid: float
-    scale: float | None = None  # of Laplace noise
-    is_reused: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,29 +91,11 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerEntry:
-    """How many individuals a query charged and left out."""
-
-    sequence: int
-    charged: int
-    left_out: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnReceipt:
-    """One query as an individual is told about it, the charge in units."""
-
-    sequence: int
-    outcome: str
-    units: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OwnAccount:
     """An account as the individual itself reads it."""
 
     account: Account
-    receipts: tuple[OwnReceipt, ...] = field(default=())
+    receipts: Sequence[tuple[int, str, int]]  # of each query its sequence, the outcome and the charge in units
 
 
 class Service(Protocol):
@@ -160,31 +107,30 @@ class Service(Protocol):
     def offered(self) -> Offered:
         """The rules, accountings and mechanisms that the service's own document lists."""
 
-    def register(self, registration: Registration) -> int:
-        """Register a dataset, and give its budget in units."""
+    def register(
+        self, dataset: str, *, rule: str, people: int, amount: float, accounting: Accounting | None = None
+    ) -> Description:
+        """Register a dataset with a budget of an accounting, or of the service's own choice.
 
-    def described(self, dataset: str) -> Description:
-        """A dataset as the service describes it."""
+        It has a table of people and one of rows, each with a column `coordinate` of twice as many values as people.
+        """
 
-    def upload_people(self, dataset: str, values: Mapping[str, int | None]) -> None:
-        """Add people with their coordinates; None is NULL, that is a blank record."""
+    def upload(self, dataset: str, table: Table, values: Values) -> None:
+        """Add people, or rows of people."""
 
-    def upload_rows(self, dataset: str, rows: Sequence[tuple[str, int]]) -> None:
-        """Add rows of people: pairs of a key and a coordinate."""
-
-    def ask(self, dataset: str, query: Query, *, analyst: int, key: str, reuse: bool) -> Released:
+    def ask(self, dataset: str, query: Query, *, analyst: int, key: str, reuse: bool = False) -> Released:
         """Ask as one of the analysts under an idempotency key."""
 
     def ask_together(
-        self, dataset: str, queries: Sequence[MatrixQuery], *, analyst: int, keys: Sequence[str]
+        self, dataset: str, queries: Sequence[Query], *, analyst: int, keys: Sequence[str]
     ) -> list[Released]:
         """Ask several queries in one batch, without reuse."""
 
     def accounts(self, dataset: str) -> Mapping[str, Account]:
         """Every account but those of erased people."""
 
-    def ledger(self, dataset: str) -> list[LedgerEntry]:
-        """The entries, in any order."""
+    def ledger(self, dataset: str) -> Mapping[int, tuple[int, int]]:
+        """How many individuals each query charged and left out, by sequence."""
 
     def own_account(self, dataset: str, person: str) -> OwnAccount:
         """The account and the receipts that a person's own key reads."""
@@ -192,16 +138,13 @@ class Service(Protocol):
     def lower(self, dataset: str, limits: Mapping[str, int]) -> None:
         """Have people lower their own limits, to so many units."""
 
-    def pause(self, dataset: str, people: Sequence[str]) -> None:
-        """Have people pause."""
-
-    def resume(self, dataset: str, people: Sequence[str]) -> None:
-        """Have people end their pauses."""
+    def set_paused(self, dataset: str, people: Sequence[str], *, is_paused: bool) -> None:
+        """Have people pause, or end their pauses."""
 
     def erase(self, dataset: str, people: Sequence[str]) -> None:
         """Erase people's records."""
 
-    def correct(self, dataset: str, values: Mapping[str, int | None]) -> None:
+    def correct(self, dataset: str, values: Values) -> None:
         """Put other coordinates into people's records."""
 
     def close(self, dataset: str) -> None:
