@@ -105,7 +105,7 @@ class FakeService:
         known = stored.answers.get((analyst, key))
         if known is not None and self.mistake != "retries charged again":
             if known[0] != query and self.mistake != "keys good for anything":
-                raise Refused("the key was used for another query")
+                raise Refused(status=409, body={"detail": "the key was used for another query"})
             return known[1]
         same = [released for asked, released in stored.released if reuse and asked == query]
         if same and self.mistake != "reuse answered anew":

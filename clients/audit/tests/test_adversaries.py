@@ -27,7 +27,8 @@ def test_lengths_are_whole_and_not_negative(name: str, turn: int) -> None:
     """One for each victim, in every turn, of each of the fifteen that issue 27 names."""
     assert len(ADVERSARIES) == 15
     lengths = ADVERSARIES[name](view(turn=turn))
-    assert (lengths.dtype, lengths.shape) == (np.int64, (2,))
+    assert lengths.dtype == np.int64
+    assert lengths.shape == (2,)
     assert (lengths >= 0).all()
 
 

@@ -8,8 +8,8 @@ from clients.audit.tests.fake_service import FakeService, Stored, played
 
 from sparing_audit.accountings import ACCOUNTINGS
 from sparing_audit.adversaries import Act
-from sparing_audit.game import RHO, SHOWN_MAX, Game
-from sparing_audit.moves import Begins, Move, schedule
+from sparing_audit.game import RHO, SHOWN_MAX, Game, Move
+from sparing_audit.moves import Begins, schedule
 from sparing_audit.noise import UNITS_PER_RHO, Gaussian, Laplace
 from sparing_audit.service import Query, Refused, Released
 from sparing_audit.victims import drawn_victims
@@ -119,7 +119,7 @@ def test_a_refusal_ends_the_play() -> None:
 
     class Closed(FakeService):
         def ask_together(self, dataset: str, queries: Sequence[Query], *, analyst: int, keys: object) -> list[Released]:
-            raise Refused("closed for today")
+            raise Refused(status=503, body={"detail": "closed for today"})
 
     rng = np.random.default_rng(1)
     with pytest.raises(Refused, match="closed for today"):

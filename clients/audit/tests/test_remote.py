@@ -8,7 +8,6 @@ import pytest
 
 from sparing import APIReplyError, SparingError
 from sparing_audit.remote import RemoteService
-from sparing_audit.service import Refused
 
 ROUTES = {"/v1/datasets": {"rule": "Rule"}, "/v1/datasets/{dataset}/queries": {"rule": "Rule", "mechanism": "Law"}}
 
@@ -46,7 +45,7 @@ NO_DOCUMENTS: list[Any] = [[], {}, {"paths": []}, document(Rule=7), document(Rul
 @pytest.mark.parametrize("told", NO_DOCUMENTS, ids=range(len(NO_DOCUMENTS)))
 def test_what_is_no_document_of_a_service_is_refused(told: Any) -> None:
     """In words that a terminal may print."""
-    with pytest.raises(Refused, match="has no document of a service") as refused:
+    with pytest.raises(APIReplyError, match="has no document of a service") as refused:
         service(httpx.Response(200, json=told)).offered()
     assert str(refused.value).isprintable()
 

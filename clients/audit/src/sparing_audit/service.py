@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
+from sparing import APIStatusError as Refused
 from sparing_audit.accountings import Accounting
 from sparing_audit.laws import Doubles
 from sparing_audit.noise import Law
@@ -32,10 +33,6 @@ Values = Sequence[tuple[str, int | None]]
 
 ANALYSTS: Final = 2
 """How many analysts the audit asks as, numbered from 0."""
-
-
-class Refused(Exception):
-    """The service did not accept a request; the message is its reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
