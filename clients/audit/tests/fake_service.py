@@ -5,7 +5,7 @@ the answers and accounts alone.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, exp, expm1, floor, isqrt, log
@@ -187,10 +187,10 @@ class FakeService:
             for coordinate, steps in counted.items():
                 sums[coordinate] += steps * grid
         stored.ledger[sequence] = (counts["charged"] + counts["shortened"], counts["left_out"])
-        noise = self._laplace if isinstance(query.law, Laplace) else self._gaussian
-        answer = sums + noise(sums.size, query.law.size / grid) * grid
+        noises = LAPLACES if isinstance(query.law, Laplace) else GAUSSIANS
+        noise = noises.get(self.mistake, noises[""])(self.rng, sums.size, query.law.size / grid)
         size = query.law.size * (2 if self.mistake == "another noise than was asked for" else 1)
-        return Released(sequence=sequence, values=answer, size=size, grid=grid)
+        return Released(sequence=sequence, values=sums + noise * grid, size=size, grid=grid)
 
     def _decide(
         self, stored: Stored, person: Person, rows: list[dict[int, int]], query: Query, grid: float, analyst: int
@@ -206,7 +206,8 @@ class FakeService:
             norm = sum(map(_norm, rows))
         counted: Mapping[int, int] = vector
         charge = self._charge(norm, query.law, grid)
-        room = 0 if person.is_paused or (stored.is_dropping and person.is_out) else self._room(person, analyst)
+        room = ROOMS.get(self.mistake, ROOMS[""])(person, analyst)
+        room = 0 if person.is_paused or (stored.is_dropping and person.is_out) else room
         if charge > room and query.rule == "clip":
             counted, charge, room = self._shortened(vector, charge, room, query.law, grid)
         if charge > room:
@@ -241,72 +242,63 @@ class FakeService:
     def _charge(self, norm: int, law: Law, grid: float) -> int:
         """The charge of a squared norm in steps; under Laplace noise every vector is one step long."""
         sigma = Fraction(law.size / grid)
-        exact, half = Fraction(norm) * UNIT / (2 * sigma**2), self.mistake == "half of every price"
+        exact = Fraction(norm) * UNIT / (2 * sigma**2)
         if isinstance(law, Laplace) and self.mistake != "Laplace noise priced as a Gaussian":
-            kind = law.accounting.kind
-            price = laplace_price(kind, law.accounting.order, 1 / law.size)
-            charge = ceil(price * UNIT * (1 if kind == "pure" else 1 + 5e-5))
-            if self.mistake == "a price two ten-thousandths too large":
-                return charge + charge // 5000
-            return ceil(charge / 2) if half or self.mistake == "half the price of Laplace noise" else charge
-        match self.mistake:
-            case "sigma for sigma^2":
-                return ceil(Fraction(norm) * UNIT / (2 * sigma))
-            case "missing 1/2":
-                return ceil(2 * exact)
-            case "charge rounded down":
-                return floor(exact)
-            case "charge for half the noise" | "half of every price":
-                return ceil(exact / 2)
-        return ceil(exact)
+            exact = Fraction(laplace_price(law.accounting, 1 / law.size)) * UNIT
+        return CHARGES.get(self.mistake, CHARGES[""])(exact, sigma)
 
-    def _room(self, person: Person, analyst: int) -> int:
-        match self.mistake:
-            case "stale spent total" | "batches checked before they are charged":
-                return person.limit - person.spent_before
-            case "one ledger for each analyst":
-                return person.limit - person.spent_by[analyst]
-            case "float sums":
-                return floor((person.limit / UNIT - person.spent_float) * UNIT)
-        return person.limit - person.spent
 
-    def _gaussian(self, size: int, sigma: float) -> Doubles:
-        match self.mistake:
-            case "noise reused":
-                return np.rint(sigma * np.random.default_rng(self.seed).standard_normal(size))
-            case "noise 3 % too small":
-                return np.rint(0.97 * sigma * self.rng.standard_normal(size))
-            case "noise of a uniform law":
-                return np.rint(sigma * self.rng.uniform(-(3**0.5), 3**0.5, size))
-            case "noise added in floats":
-                return sigma * self.rng.standard_normal(size)
-            case "one noise for all coordinates":
-                return np.full(size, np.rint(sigma * self.rng.standard_normal()))
-        return np.rint(sigma * self.rng.standard_normal(size))
-
-    def _laplace(self, size: int, scale: float) -> Doubles:
-        scale *= 0.5 if self.mistake == "half the Laplace noise" else 1.0
-        if self.mistake == "discrete Laplace noise":
-            tail = 1 - exp(-1 / scale)
-            return (self.rng.geometric(tail, size) - self.rng.geometric(tail, size)).astype(np.float64)
-        return np.rint(self.rng.laplace(0.0, scale, size))
+ROOMS: Mapping[str, Callable[[Person, int], int]] = {
+    "": lambda person, _: person.limit - person.spent,
+    "stale spent total": lambda person, _: person.limit - person.spent_before,
+    "batches checked before they are charged": lambda person, _: person.limit - person.spent_before,
+    "one ledger for each analyst": lambda person, analyst: person.limit - person.spent_by[analyst],
+    "float sums": lambda person, _: floor((person.limit / UNIT - person.spent_float) * UNIT),
+}
+CHARGES: Mapping[str, Callable[[Fraction, Fraction], int]] = {
+    "": lambda exact, _: ceil(exact),
+    "sigma for sigma^2": lambda exact, sigma: ceil(exact * sigma),
+    "missing 1/2": lambda exact, _: ceil(2 * exact),
+    "charge rounded down": lambda exact, _: floor(exact),
+    "charge for half the noise": lambda exact, _: ceil(exact / 2),
+    "a price two ten-thousandths too large": lambda exact, _: ceil(exact * Fraction(10_002, 10_000)),
+}
+Noise = Callable[[np.random.Generator, int, float], Doubles]
+GAUSSIANS: Mapping[str, Noise] = {
+    "": lambda rng, count, sigma: np.rint(sigma * rng.standard_normal(count)),
+    "noise reused": lambda _, count, sigma: np.rint(sigma * np.random.default_rng(0).standard_normal(count)),
+    "noise 3 % too small": lambda rng, count, sigma: np.rint(0.97 * sigma * rng.standard_normal(count)),
+    "noise of a uniform law": lambda rng, count, sigma: np.rint(sigma * rng.uniform(-(3**0.5), 3**0.5, count)),
+    "noise added in floats": lambda rng, count, sigma: sigma * rng.standard_normal(count),
+    "one noise for all coordinates": lambda rng, count, sigma: np.full(count, np.rint(sigma * rng.standard_normal())),
+}
+LAPLACES: Mapping[str, Noise] = {
+    "": lambda rng, count, scale: np.rint(rng.laplace(0.0, scale, count)),
+    "half the Laplace noise": lambda rng, count, scale: np.rint(rng.laplace(0.0, scale / 2, count)),
+    "discrete Laplace noise": lambda rng, count, scale: np.diff(rng.geometric(1 - exp(-1 / scale), (2, count)), axis=0)[
+        0
+    ].astype(np.float64),
+}
 
 
 def _norm(vector: Mapping[int, int]) -> int:
     return sum(steps**2 for steps in vector.values())
 
 
-def laplace_price(kind: str, order: float, t: float) -> float:
-    """The price of a number of t scales, in doubles."""
-    if kind == "pure":
-        return t
-    if kind == "zcdp":
-        return t + expm1(-t)
-    if kind == "rdp":
-        moment = order * exp((order - 1) * t) + (order - 1) * exp(-order * t)
-        return log(moment / (2 * order - 1)) / (order - 1) / order
-    half: float = NormalDist().inv_cdf(1 - exp(-t / 2) / 2)
-    return 2 * half**2
+def laplace_price(accounting: Accounting, t: float) -> float:
+    """The price of a number of t scales, in doubles and rounded up by half of what is allowed."""
+    order, half = accounting.order, NormalDist().inv_cdf(1 - exp(-t / 2) / 2)
+    moment = order * exp((order - 1) * t) + (order - 1) * exp(-order * t)
+    match accounting.kind:
+        case "pure":
+            return t
+        case "zcdp":
+            price = t + expm1(-t)
+        case "rdp":
+            price = log(moment / (2 * order - 1)) / (order - 1) / order
+        case "gdp":
+            price = 2 * half**2
+    return price * (1 + 5e-5)
 
 
 def played(

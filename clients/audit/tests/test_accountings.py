@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sparing_audit.accountings import ACCOUNTINGS, Accounting
+from sparing_audit.accountings import ACCOUNTINGS, Accounting, without_conversion
 
 KINDS = tuple(ACCOUNTINGS)
 
@@ -59,13 +59,11 @@ def test_promises() -> None:
     assert [each.divergence(3.0) for each in (gdp, of_order(4.0), pure)] == [math.inf] * 3
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_description_is_read(kind: str) -> None:
-    """With a conversion, which no amount depends on, and whole orders; another one is none of this accounting."""
-    stated: Any = ACCOUNTINGS[kind].document
-    described = stated if isinstance(stated, str) else {**stated, "conversion": "optimal"}
-    others = [{"kind": "pld"}, {"kind": "rdp"}, {"kind": "rdp", "order": 8}, "rho", None]
-    assert ACCOUNTINGS[kind].is_described_by(described)
-    assert not any(ACCOUNTINGS[kind].is_described_by(other) for other in others)
-    assert of_order(32.0).is_described_by({"kind": "rdp", "order": 32})
-    assert of_order(32.0).unit == "rho at order 32"
+@pytest.mark.parametrize("accounting", [*ACCOUNTINGS.values(), of_order(32.0)])
+def test_a_description_is_read(accounting: Accounting) -> None:
+    """With or without a conversion, and with whole orders; each has a document of its own."""
+    stated: Any = accounting.document
+    described = [stated] if isinstance(stated, str) else [stated, {**stated, "conversion": "optimal"}]
+    assert [without_conversion(each) for each in described] == [stated] * len(described)
+    assert [each.kind for each in ACCOUNTINGS.values() if each.document == stated] in ([accounting.kind], [])
+    assert (of_order(32.0).document, of_order(32.0).unit) == ({"kind": "rdp", "order": 32}, "rho at order 32")

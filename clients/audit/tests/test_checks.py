@@ -203,7 +203,7 @@ def test_half_of_every_price_shows_in_the_losses_alone(kind: str) -> None:
     No comparison differs, and every victim loses twice its budget; the hockey stick of one order is far from tight.
     """
     accounting, rng = ACCOUNTINGS[kind], np.random.default_rng(3)
-    victims, service = drawn_victims(3 * PEOPLE, rng, ASKERS), FakeService("half of every price", seed=3)
+    victims, service = drawn_victims(3 * PEOPLE, rng, ASKERS), FakeService("charge for half the noise", seed=3)
     game = Game(service, "d", victims, rng, rule="skip", accounting=accounting)
     offers = [
         (length, HalfLaplace(law.size, accounting) if isinstance(law, Laplace) else HalfGaussian(law.size))

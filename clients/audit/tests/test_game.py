@@ -99,7 +99,7 @@ def test_each_act_is_done_to_victims_of_both_kinds() -> None:
 
 
 MISTAKES = {
-    "half the price of Laplace noise": "charges",
+    "charge for half the noise": "charges",
     "Laplace noise priced as a Gaussian": "charges",
     "a price two ten-thousandths too large": "charges",
     "another accounting": "accounting",

@@ -13,7 +13,7 @@ import mpmath
 
 from sparing_audit.curves import DIGITS, concentrated_delta, gaussian_delta, largest, renyi_delta
 
-__all__ = ["ACCOUNTINGS", "DIGITS", "Accounting"]
+__all__ = ["ACCOUNTINGS", "DIGITS", "Accounting", "without_conversion"]
 
 STEPS_PER_SCALE: Final = 2**20
 
@@ -48,12 +48,6 @@ class Accounting:
         if self.kind == "gdp":
             return "gdp"
         return {"kind": self.kind, "order": self.order} if self.kind == "rdp" else {"kind": self.kind}
-
-    def is_described_by(self, document: object) -> bool:
-        """Tell whether a service describes this accounting, with or without a conversion."""
-        if isinstance(document, Mapping):
-            document = {key: value for key, value in document.items() if key != "conversion"}
-        return document == self.document
 
     def laplace_amount(self, t: Fraction) -> Any:  # noqa: ANN401 - a real number of mpmath, which has no types
         """The exact price of Laplace noise for a number of t scales.
@@ -108,3 +102,10 @@ ACCOUNTINGS: Final = {
     "pure": Accounting("pure", 2.0),
 }
 """Those of the audit's datasets: twice a budget shows at once, and of an order the moment may be seen."""
+
+
+def without_conversion(document: object) -> object:
+    """An accounting as a service describes it, without the conversion, on which no amount depends."""
+    if not isinstance(document, Mapping):
+        return document
+    return {key: value for key, value in document.items() if key != "conversion"}

@@ -183,8 +183,15 @@ def bound_check(losses: Doubles, is_in: Booleans) -> Check:
     """
     chosen = np.arange(losses.size) % 4 < 2
     thresholds = np.quantile(losses[chosen], np.linspace(0.02, 0.98, 49)).tolist()
-    best = max(thresholds, key=lambda threshold: _mu_of(*_rates(losses[chosen], is_in[chosen], threshold, _smoothed)))
-    rate_false, rate_missed = _rates(losses[~chosen], is_in[~chosen], best, _upper)
+    best = max(
+        thresholds,
+        key=lambda threshold: _mu_of(
+            *((hits + 1) / (of + 2) for hits, of in _errors(losses, is_in, chosen, threshold))
+        ),
+    )
+    rate_false, rate_missed = (
+        proportion_upper(hits, of, BOUND_ERROR / 2) for hits, of in _errors(losses, is_in, ~chosen, best)
+    )
     bound, left = _mu_of(rate_false, rate_missed), 1 - DELTA - rate_false
     epsilon = max(0.0, math.log(left / rate_missed)) if left > 0 else 0.0
     words = (
@@ -202,20 +209,10 @@ def _mu_of(rate_false: float, rate_missed: float) -> float:
     return max(0.0, -normal.inv_cdf(rate_false) - normal.inv_cdf(rate_missed))
 
 
-def _rates(
-    losses: Doubles, is_in: Booleans, threshold: float, rate: Callable[[int, int], float]
-) -> tuple[float, float]:
-    """The errors of the guess that losses above the threshold are of victims in the data: false, and missed."""
-    false, missed = losses[~is_in] > threshold, losses[is_in] <= threshold
-    return rate(int(false.sum()), false.size), rate(int(missed.sum()), missed.size)
-
-
-def _smoothed(hits: int, count: int) -> float:
-    return (hits + 1) / (count + 2)
-
-
-def _upper(hits: int, count: int) -> float:
-    return proportion_upper(hits, count, BOUND_ERROR / 2)
+def _errors(losses: Doubles, is_in: Booleans, among: Booleans, threshold: float) -> Iterator[tuple[int, int]]:
+    """Errors of the guess that losses above the threshold are of victims in the data, with how many may err."""
+    for side, is_wrong in ((among & ~is_in, losses > threshold), (among & is_in, losses <= threshold)):
+        yield int(is_wrong[side].sum()), int(side.sum())
 
 
 def canary_check(answers: Doubles, is_in: Booleans, length: float, sigma: float, *, name: str, mu: float) -> Check:

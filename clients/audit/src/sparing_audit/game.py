@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from sparing_audit.accountings import Accounting
+from sparing_audit.accountings import Accounting, without_conversion
 from sparing_audit.adversaries import ROWS, Act
 from sparing_audit.laws import Booleans, Doubles, Places
 from sparing_audit.noise import NOTHING, UNITS_PER_RHO, Law, Range
@@ -105,15 +105,13 @@ class Game:
         """Register the dataset and upload the victims' records. Raises Refused."""
         self.service, self.dataset, self.victims, self.rng = service, dataset, victims, rng
         self.query_rule, self.mismatches, people = query_rule, Mismatches(), len(victims.keys)
-        self.amount = RHO if accounting is None else accounting.amount
-        self.budget_units = int(self.amount * UNITS_PER_RHO)
+        amount = RHO if accounting is None else accounting.amount
+        self.budget_units = int(amount * UNITS_PER_RHO)
         self.compared = COMPARED if accounting is None else ("accounting", *COMPARED[:-1])
-        made = service.register(dataset, rule=rule, people=people, amount=self.amount, accounting=accounting)
+        made = service.register(dataset, rule=rule, people=people, amount=amount, accounting=accounting)
         self.mismatches.expect("budgets", made.budget_units, self.budget_units, "the budget")
         if accounting is not None:
-            is_described = accounting.is_described_by(made.accounting)
-            expected = (accounting.document, accounting.unit)
-            said = (accounting.document if is_described else made.accounting, made.unit)
+            said, expected = (without_conversion(made.accounting), made.unit), (accounting.document, accounting.unit)
             self.mismatches.expect("accounting", said, expected, "the dataset")
         self.own = Filter(self.budget_units, people, is_dropping=rule == "drop")
         self.losses, self.recorded = np.zeros(people), list[Recorded]()
