@@ -9,7 +9,7 @@ from clients.audit.tests.fake_service import FakeService, Stored, played
 from sparing_audit.accountings import ACCOUNTINGS
 from sparing_audit.adversaries import Act
 from sparing_audit.game import RHO, SHOWN_MAX, Game, Move
-from sparing_audit.moves import Begins, schedule
+from sparing_audit.moves import begin, schedule
 from sparing_audit.noise import UNITS_PER_RHO, Gaussian, Laplace
 from sparing_audit.service import Query, Refused, Released
 from sparing_audit.victims import drawn_victims
@@ -86,8 +86,9 @@ def test_each_act_is_done_to_victims_of_both_kinds() -> None:
     def watched(game: Game) -> Iterator[Move]:
         for move in schedule():
             yield move
-            if isinstance(move, Begins):
-                acted[move.act].update(game.victims.is_in[game.acted[move.act]].tolist())
+            if move.func is begin:
+                act = move.keywords["act"]
+                acted[act].update(game.victims.is_in[game.acted[act]].tolist())
 
     for seed in range(4):
         rng = np.random.default_rng(seed)

@@ -9,7 +9,8 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from functools import partial
+from typing import Final
 
 import numpy as np
 
@@ -30,6 +31,8 @@ COMPARED: Final = ("budgets", "charges", "active sets", "limits", "ledger", "own
 OWN_ACCOUNTS: Final = 4
 """Of so many people the own accounts are read, each with the receipt of every query."""
 SHOWN_MAX: Final = 3
+Move = partial[None]
+"""A step of a play, which asks or acts on victims: a function of the game."""
 NO_ACCOUNT: Final = Account(spent=-1, limit=-1, charged=-1, left_out=-1)
 
 
@@ -76,13 +79,6 @@ class Mismatches:
                 self.first.setdefault(check, []).append(f"{place}: {said}, and not {expected}")
 
 
-class Move(Protocol):
-    """A step of a play."""
-
-    def make(self, game: "Game") -> None:
-        """Ask, or act on victims."""
-
-
 class Game:
     """The play on one dataset.
 
@@ -125,7 +121,7 @@ class Game:
     def play(self, moves: Iterable[Move]) -> None:
         """All moves, each with the comparison of all accounts; then ledger and own accounts. Raises Refused."""
         for move in moves:
-            move.make(self)
+            move(self)
             self.compare_accounts()
         self.compare_ledger()
         self.compare_own_accounts()

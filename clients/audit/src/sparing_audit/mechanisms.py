@@ -10,7 +10,8 @@ from functools import cache
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
+
+from sparing_audit.laws import Doubles
 
 __all__ = [
     "Mechanism",
@@ -21,8 +22,6 @@ __all__ = [
     "randomised_response",
     "renyi_charge",
 ]
-
-Doubles = NDArray[np.float64]
 
 SUM_TOLERANCE = 1e-12
 ORDER_STEP = 1.001

@@ -2,7 +2,8 @@
 
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -26,7 +27,7 @@ from sparing_audit.laws import Places
 from sparing_audit.noise import UNITS_PER_RHO, Gaussian, Laplace, Law
 from sparing_audit.service import ANALYSTS, Refused, Table
 
-__all__ = ["DYADIC", "Again", "Asks", "Begins", "Ends", "Offers", "Together", "offered", "schedule", "turns"]
+__all__ = ["DYADIC", "ask", "ask_again", "ask_offers", "ask_together", "begin", "end", "offered", "schedule", "turns"]
 
 DYADIC: Final = 4096.0
 """A sigma at which a unit's charge is whole, so that budgets can be met exactly."""
@@ -56,22 +57,22 @@ def schedule() -> Iterator[Move]:
         is_rest, analyst = turn >= REST_FROM, turn // 2 % ANALYSTS
         sigma = DYADIC if is_rest else SIGMAS[turn % len(SIGMAS)]
         if turn in _ENDS:
-            yield Ends(_ENDS[turn])
+            yield partial(end, act=_ENDS[turn])
         if turn in _BEGINS:
-            yield Begins(_BEGINS[turn])
-        yield Asks(turn, sigma, analyst, table="people", is_rest=is_rest)
+            yield partial(begin, act=_BEGINS[turn])
+        yield partial(ask, turn=turn, sigma=sigma, analyst=analyst, table="people", is_rest=is_rest)
         if turn in _REPEATED:
-            yield Again()
+            yield partial(ask_again)
         if turn in _BATCHED:
-            yield Together(turn, sigma, analyst)
+            yield partial(ask_together, turn=turn, sigma=sigma, analyst=analyst)
         if turn % ROWS_EVERY == ROWS_EVERY - 1:
-            yield Asks(turn // ROWS_EVERY, sigma, analyst, table="rows", is_rest=is_rest)
+            yield partial(ask, turn=turn // ROWS_EVERY, sigma=sigma, analyst=analyst, table="rows", is_rest=is_rest)
 
 
 def turns(accounting: Accounting, offers: Offered) -> Iterator[Move]:
     """The moves under one accounting, with the same queries on offer in each turn."""
     ahead = accounting.deviation / (2 if accounting.has_gaussian else 4)
-    return (Offers(turn, offers, ahead) for turn in range(TURNS_OF_OFFERS))
+    return (partial(ask_offers, turn=turn, offers=offers, ahead=ahead) for turn in range(TURNS_OF_OFFERS))
 
 
 def offered(accounting: Accounting) -> Offered:
@@ -86,132 +87,92 @@ def offered(accounting: Accounting) -> Offered:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Asks:
-    """One query about a table; with `is_rest`, for all that is left."""
-
-    turn: int  # of the queries about this table
-    sigma: float
-    analyst: int
-    table: Table
-    is_rest: bool
-
-    def make(self, game: Game) -> None:
-        """Ask as each adversary picks."""
-        places, law = game.victims.in_table(self.table), Gaussian(self.sigma)
-        lengths = _lengths(game, places, RESTS if self.is_rest else ADVERSARIES, self.turn, law)
-        game.ask(places, lengths, law, analyst=self.analyst)
+def ask(game: Game, *, turn: int, sigma: float, analyst: int, table: Table, is_rest: bool) -> None:
+    """One query about a table, in a turn of its own, as each adversary picks; with `is_rest`, for all that is left."""
+    places, law = game.victims.in_table(table), Gaussian(sigma)
+    lengths = _lengths(game, places, RESTS if is_rest else ADVERSARIES, turn, law)
+    game.ask(places, lengths, law, analyst=analyst)
 
 
-@dataclass(frozen=True, slots=True)
-class Together:
+def ask_together(game: Game, *, turn: int, sigma: float, analyst: int) -> None:
     """A batch of queries whose weights are chosen before any answer is seen; its turns go on from those of singles."""
-
-    turn: int
-    sigma: float
-    analyst: int
-
-    def make(self, game: Game) -> None:
-        """Ask several queries, and record them in the order of their answers."""
-        law, places = Gaussian(self.sigma), np.concatenate([game.victims.of(name) for name in BATCH])
-        chosen = [_lengths(game, places, BATCH, self.turn, law) for _ in range(TOGETHER)]
-        queries, keys = [game.query(places, lengths, law) for lengths in chosen], [str(uuid.uuid4()) for _ in chosen]
-        released = game.service.ask_together(game.dataset, queries, analyst=self.analyst, keys=keys)
-        for lengths, answer in sorted(zip(chosen, released, strict=True), key=lambda pair: pair[1].sequence):
-            game.record(places, lengths, law, answer)
+    law, places = Gaussian(sigma), np.concatenate([game.victims.of(name) for name in BATCH])
+    chosen = [_lengths(game, places, BATCH, turn, law) for _ in range(TOGETHER)]
+    queries, keys = [game.query(places, lengths, law) for lengths in chosen], [str(uuid.uuid4()) for _ in chosen]
+    released = game.service.ask_together(game.dataset, queries, analyst=analyst, keys=keys)
+    for lengths, answer in sorted(zip(chosen, released, strict=True), key=lambda pair: pair[1].sequence):
+        game.record(places, lengths, law, answer)
 
 
-@dataclass(frozen=True, slots=True)
-class Again:
-    """The last query again: under its old key, under new keys with reuse, and another query under its old key."""
-
-    def make(self, game: Game) -> None:
-        """Retries and reuse have the same numbers and charge nobody; an old key is good for no other query."""
-        if game.last is None:
-            return
-        (query, before, analyst, key), ask = game.last, game.service.ask
-        asked = [(analyst, key, False), *((other, str(uuid.uuid4()), True) for other in range(ANALYSTS))]
-        for who, its_key, reuse in asked:
-            answer = ask(game.dataset, query, analyst=who, key=its_key, reuse=reuse)
-            is_same = answer.sequence == before.sequence and np.array_equal(answer.values, before.values)
-            said = "the same answer" if is_same else "a new answer"
-            game.mismatches.expect("retries", said, "the same answer", "query", before.sequence)
-        other = replace(query, law=replace(query.law, size=2 * query.law.size))
-        try:
-            ask(game.dataset, other, analyst=analyst, key=key)
-            said = "an answer"
-        except Refused:
-            said = "a refusal"
-        game.mismatches.expect("retries", said, "a refusal", "another query by the key of query", before.sequence)
+def ask_again(game: Game) -> None:
+    """Retries and reuse have the same numbers and charge nobody; an old key is good for no other query."""
+    if game.last is None:
+        return
+    (query, before, analyst, key), again = game.last, game.service.ask
+    asked = [(analyst, key, False), *((other, str(uuid.uuid4()), True) for other in range(ANALYSTS))]
+    for who, its_key, reuse in asked:
+        answer = again(game.dataset, query, analyst=who, key=its_key, reuse=reuse)
+        is_same = answer.sequence == before.sequence and np.array_equal(answer.values, before.values)
+        said = "the same answer" if is_same else "a new answer"
+        game.mismatches.expect("retries", said, "the same answer", "query", before.sequence)
+    other = replace(query, law=replace(query.law, size=2 * query.law.size))
+    try:
+        again(game.dataset, other, analyst=analyst, key=key)
+        said = "an answer"
+    except Refused:
+        said = "a refusal"
+    game.mismatches.expect("retries", said, "a refusal", "another query by the key of query", before.sequence)
 
 
-@dataclass(frozen=True, slots=True)
-class Begins:
+def begin(game: Game, *, act: Act) -> None:
     """An act on those victims that its adversary is ahead of, as far as the audit's filter knows."""
-
-    act: Act
-
-    def make(self, game: Game) -> None:
-        """Act."""
-        victims, own, places = game.victims, game.own, game.victims.of(self.act.value)
-        ahead = places[(game.losses[places] > 0) & ~victims.is_erased[places]][:ACTED_ON_MAX].tolist()
-        keys = [victims.keys[place] for place in ahead]
-        game.acted.setdefault(self.act, []).extend(ahead)
-        match self.act:
-            case Act.LOWER:
-                for place in ahead:
-                    own.limits[place] = own.spent[place].most + own.room(place).least // 2
-                game.service.lower(game.dataset, {victims.keys[place]: own.limits[place] for place in ahead})
-            case Act.PAUSE:
-                _set_paused(game, ahead, is_paused=True)
-            case Act.ERASE:
-                game.service.erase(game.dataset, keys)
-                victims.is_erased[ahead] = True
-            case Act.CORRECT:
-                victims.is_corrected[ahead] ^= True
-                game.service.correct(game.dataset, victims.people(ahead))
+    victims, own, places = game.victims, game.own, game.victims.of(act.value)
+    ahead = places[(game.losses[places] > 0) & ~victims.is_erased[places]][:ACTED_ON_MAX].tolist()
+    game.acted.setdefault(act, []).extend(ahead)
+    match act:
+        case Act.LOWER:
+            for place in ahead:
+                own.limits[place] = own.spent[place].most + own.room(place).least // 2
+            game.service.lower(game.dataset, {victims.keys[place]: own.limits[place] for place in ahead})
+        case Act.PAUSE:
+            _set_paused(game, ahead, is_paused=True)
+        case Act.ERASE:
+            game.service.erase(game.dataset, [victims.keys[place] for place in ahead])
+            victims.is_erased[ahead] = True
+        case Act.CORRECT:
+            victims.is_corrected[ahead] ^= True
+            game.service.correct(game.dataset, victims.people(ahead))
 
 
-@dataclass(frozen=True, slots=True)
-class Ends:
+def end(game: Game, *, act: Act) -> None:
     """The end of an act that lasts, for all victims that it was begun for."""
-
-    act: Act
-
-    def make(self, game: Game) -> None:
-        """End it."""
-        places = game.acted.pop(self.act, [])
-        if self.act is Act.PAUSE:
-            _set_paused(game, places, is_paused=False)
-        else:
-            game.victims.is_erased[places] = False
-            game.service.upload(game.dataset, "people", game.victims.people(places))
+    places = game.acted.pop(act, [])
+    if act is Act.PAUSE:
+        _set_paused(game, places, is_paused=False)
+    else:
+        game.victims.is_erased[places] = False
+        game.service.upload(game.dataset, "people", game.victims.people(places))
 
 
-@dataclass(frozen=True, slots=True)
-class Offers:
-    """A turn with several queries on offer, small and large ones, with both mechanisms."""
+def ask_offers(game: Game, *, turn: int, offers: Offered, ahead: float) -> None:
+    """A turn with several queries on offer; nobody is put into one for whom the rounding of a price would decide.
 
-    turn: int
-    offers: Offered
-    ahead: float  # the loss from which an adversary takes itself to be ahead
-
-    def make(self, game: Game) -> None:
-        """Ask those that were chosen; nobody is put into one for whom the rounding of a price would decide."""
-        rooms = [game.own.room(place) for place in range(len(game.victims.keys))]
-        charges = [law.charge(length) for length, law in self.offers]
-        fits = np.array([[charge.most <= room.least for charge in charges] for room in rooms])
-        may_fit = np.array([[charge.least <= room.most for charge in charges] for room in rooms])
-        chosen = np.full(len(rooms), -1)
-        for name, picks in ASKERS.items():
-            mine = game.victims.of(name)
-            view = Choice(turn=self.turn, is_ahead=game.losses[mine] > self.ahead, fits=fits[mine])
-            is_rest = self.turn >= OFFERS_REST_FROM and name != STOPS
-            chosen[mine] = largest_that_fits(view) if is_rest else picks(view)
-        for offer, (length, law) in enumerate(self.offers):
-            places = np.flatnonzero((chosen == offer) & (fits[:, offer] == may_fit[:, offer]))
-            if places.size > 0:
-                game.ask(places, np.full(places.size, length), law, analyst=self.turn % ANALYSTS)
+    From a loss of `ahead` on an adversary takes itself to be ahead.
+    """
+    rooms = [game.own.room(place) for place in range(len(game.victims.keys))]
+    charges = [law.charge(length) for length, law in offers]
+    fits = np.array([[charge.most <= room.least for charge in charges] for room in rooms])
+    may_fit = np.array([[charge.least <= room.most for charge in charges] for room in rooms])
+    chosen = np.full(len(rooms), -1)
+    for name, picks in ASKERS.items():
+        mine = game.victims.of(name)
+        view = Choice(turn=turn, is_ahead=game.losses[mine] > ahead, fits=fits[mine])
+        is_rest = turn >= OFFERS_REST_FROM and name != STOPS
+        chosen[mine] = largest_that_fits(view) if is_rest else picks(view)
+    for offer, (length, law) in enumerate(offers):
+        places = np.flatnonzero((chosen == offer) & (fits[:, offer] == may_fit[:, offer]))
+        if places.size > 0:
+            game.ask(places, np.full(places.size, length), law, analyst=turn % ANALYSTS)
 
 
 def _lengths(game: Game, places: Places, picks: Mapping[str, Picks], turn: int, law: Gaussian) -> Places:

@@ -217,29 +217,24 @@ def _rho(units: int) -> Decimal:
 
 
 def _listed(document: Mapping[str, Any], path: str, name: str) -> tuple[str, ...]:
-    """The values, or kinds of objects, that a field of the body of a POST may have."""
-    found = document["paths"].get(path, {}).get("post", {}).get("requestBody", {})
-    schema = found.get("content", {}).get("application/json", {}).get("schema", {})
-    declared = _resolved(schema, document, set()).get("properties", {}).get(name, {})
-    return tuple(dict.fromkeys(_texts(declared, document, set())))
+    """The values, or kinds of objects, that a field of the body of a POST may have; each reference is followed once."""
+    seen: set[str] = set()
 
+    def resolved(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A schema itself, where it is a reference to one of the document's; nothing where that was seen before."""
+        while "$ref" in schema:
+            kind = schema["$ref"].rpartition("/")[2]
+            schema = {} if kind in seen else document["components"]["schemas"][kind]
+            seen.add(kind)
+        return schema
 
-def _resolved(schema: Mapping[str, Any], document: Mapping[str, Any], seen: set[str]) -> Mapping[str, Any]:
-    """A schema itself, where it is a reference to one of the document's; nothing where that was `seen` before."""
-    while "$ref" in schema:
-        name = schema["$ref"].rpartition("/")[2]
-        if name in seen:
-            return {}
-        seen.add(name)
-        schema = document["components"]["schemas"][name]
-    return schema
+    def texts(schema: Mapping[str, Any]) -> Iterator[str]:
+        schema = resolved(schema)
+        yield from (each for each in (*schema.get("enum", ()), schema.get("const")) if isinstance(each, str))
+        kinds = [each for name, each in schema.get("properties", {}).items() if name == "kind"]
+        for part in (*schema.get("anyOf", ()), *schema.get("oneOf", ()), *kinds):
+            yield from texts(part)
 
-
-def _texts(schema: Mapping[str, Any], document: Mapping[str, Any], seen: set[str]) -> Iterator[str]:
-    """The texts that a schema lists, and the kinds of its objects; each reference is followed once."""
-    schema = _resolved(schema, document, seen)
-    yield from (each for each in (*schema.get("enum", ()), schema.get("const")) if isinstance(each, str))
-    for part in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
-        yield from _texts(part, document, seen)
-    if "kind" in schema.get("properties", {}):
-        yield from _texts(schema["properties"]["kind"], document, seen)
+    body = document["paths"].get(path, {}).get("post", {}).get("requestBody", {})
+    schema = body.get("content", {}).get("application/json", {}).get("schema", {})
+    return tuple(dict.fromkeys(texts(resolved(schema).get("properties", {}).get(name, {}))))
