@@ -5,7 +5,6 @@ from clients.audit.tests.fake_service import FakeService
 from tests.rotation import times
 
 from sparing_audit.audit import RULES, run_audit
-from sparing_audit.victims import VICTIMS_MIN
 
 VICTIMS = times(240, 480)
 
@@ -78,12 +77,15 @@ def test_two_mistakes_are_told_apart() -> None:
 
 
 def test_what_is_not_offered_is_not_audited() -> None:
-    """And the report says what was; an audit of nothing does not pass."""
-    report = run_audit(FakeService(rules=("skip",), query_rules=()), victims=VICTIMS, seed=1, name="audit")
+    """The report says what was, and both steps of each rule are told; nothing is left open, and nothing is no pass."""
+    service, heard = FakeService(rules=("skip",), query_rules=()), list[str]()
+    report = run_audit(service, victims=VICTIMS, seed=1, name="audit", heard=heard.append)
 
     assert [rule.rule for rule in report.rules] == ["skip"]
     assert report.offered.datasets == ("skip",)
     assert report.passed
+    assert heard == ["skip: canaries", "skip: adversaries"]
+    assert service.stored == {}
     nothing = run_audit(FakeService(rules=("other",), query_rules=()), victims=VICTIMS, seed=1, name="audit")
     assert not nothing.passed
 
@@ -102,12 +104,3 @@ def test_accountings_are_audited_by_turns_under_the_rules_of_datasets() -> None:
     assert report.failed_checks >= {"noise size"}
     assert not report.passed
     assert service.stored == {}
-
-
-def test_each_rule_leaves_nothing_open() -> None:
-    """All datasets of the audit are closed, and both steps of each rule are told."""
-    service, heard = FakeService(), list[str]()
-    run_audit(service, victims=VICTIMS_MIN, seed=1, name="audit", rules=["drop"], heard=heard.append)
-
-    assert service.stored == {}
-    assert heard == ["drop: canaries", "drop: adversaries"]

@@ -55,24 +55,22 @@ class Accounting:
         The formulas of Mironov (2017), of Harrison and Manurangsi (2025), and of the log-concave Phi.
         """
         with mpmath.workdps(DIGITS):
-            return self._laplace_amount(mpmath.mpf(t.numerator) / t.denominator)
-
-    def _laplace_amount(self, t: Any) -> Any:  # noqa: ANN401 - as above
-        match self.kind:
-            case "pure":
-                return t
-            case "zcdp":
-                return t + mpmath.expm1(-t)
-            case "rdp":
-                a = mpmath.mpf(self.order)
-                moment = a * mpmath.exp((a - 1) * t) + (a - 1) * mpmath.exp(-a * t)
-                return mpmath.log(moment / (2 * a - 1)) / (a - 1) / a
-        if t == 0:
-            return mpmath.mpf(0)
-        # Phi(-mu / 2) = e^(-t / 2) / 2, from near the root: sqrt(pi / 2) t for a small t, 2 sqrt(t) for a large one.
-        near = min(t * mpmath.sqrt(mpmath.pi / 8), mpmath.sqrt(t))
-        tail = mpmath.log(mpmath.mpf(2)) + t / 2
-        return 2 * mpmath.findroot(lambda half: mpmath.log(mpmath.ncdf(-half)) + tail, near) ** 2
+            exact = mpmath.mpf(t.numerator) / t.denominator
+            match self.kind:
+                case "pure":
+                    return exact
+                case "zcdp":
+                    return exact + mpmath.expm1(-exact)
+                case "rdp":
+                    a = mpmath.mpf(self.order)
+                    moment = a * mpmath.exp((a - 1) * exact) + (a - 1) * mpmath.exp(-a * exact)
+                    return mpmath.log(moment / (2 * a - 1)) / (a - 1) / a
+            if t == 0:
+                return mpmath.mpf(0)
+            # Phi(-mu / 2) = e^(-t / 2) / 2, from near the root: sqrt(pi / 2) t for small t, 2 sqrt(t) for large ones.
+            near = min(exact * mpmath.sqrt(mpmath.pi / 8), mpmath.sqrt(exact))
+            tail = mpmath.log(mpmath.mpf(2)) + exact / 2
+            return 2 * mpmath.findroot(lambda half: mpmath.log(mpmath.ncdf(-half)) + tail, near) ** 2
 
     def laplace_scale(self, amount: float) -> float:
         """A scale, in steps, at which a number of one step costs about so much, rounded to 2^-20 of a step."""
