@@ -13,7 +13,7 @@ UNIT = LAW.charge(1).least
 
 
 def counted(own: Filter, *lengths: int, shortens: bool = False) -> list[tuple[int, str]]:
-    """What is counted of each length, one after the other, and in which words."""
+    """The part of each length that is counted, one after the other, with the outcome in words."""
     outcomes = [own.decide(0, length, LAW, shortens=shortens) for length in lengths]
     return [(outcome.counted, outcome.words) for outcome in outcomes]
 

@@ -50,7 +50,7 @@ class Recorded:
 
     @property
     def counted(self) -> Doubles:
-        """What the audit's filter lets through of the vectors (k,)."""
+        """The part of each vector (k,) that the audit's filter lets through."""
         return np.array([outcome.counted for outcome in self.outcomes], dtype=np.float64)
 
     def numbers(self, is_in: Booleans) -> tuple[int, int]:
