@@ -146,9 +146,9 @@ def kept_in(entry: LedgerEntry) -> float:
     if entry.charged_count == 0:
         return 0.0
     quantities = entry.quantities()
-    if quantities.asked is None:
+    if quantities.norms_before is None:
         return float(np.count_nonzero(quantities.active))
-    counted, asked = quantities.amounts[quantities.active], quantities.asked[quantities.active]
+    counted, asked = quantities.amounts[quantities.active], quantities.norms_before[quantities.active]
     return float(np.sqrt(counted / asked).sum())
 
 

@@ -91,7 +91,7 @@ class Participants:
     active: NDArray[np.bool_]  # (p,) False where not touched; no other is charged
     norms_squared: NDArray[np.integer[Any]]  # (p,) squared grid steps, as narrow as the largest norm needs
     count: int  # of the individuals touched
-    asked: NDArray[np.integer[Any]] | None = None  # (p,) under the clip rule the norms before it, as narrow
+    norms_before: NDArray[np.integer[Any]] | None = None  # (p,) under the clip rule the norms before it, as narrow
     one_norm: bool = False  # by the query
 
 
@@ -108,7 +108,7 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class QueryTerms:
     """The terms of a query, all public: the law of its noise, and a squared norm that no vector exceeds.
 
     Under the clip rule (`shortens`) a vector that costs more than is left is shortened to that; vectors of one number,
@@ -124,7 +124,7 @@ class Terms:
 def answer(
     contributions: Iterable[Block],
     accounts: Accounts,
-    terms: Terms,
+    terms: QueryTerms,
     *,
     noise: NDArray[np.int64],
     dropped: Callable[[Touched], NDArray[np.uint8]] | None = None,
@@ -155,16 +155,16 @@ def answer(
 
 
 def _participate(
-    block: Block, accounts: Accounts, terms: Terms, values: NDArray[np.int64], dropped: NDArray[np.uint8] | None
+    block: Block, accounts: Accounts, terms: QueryTerms, values: NDArray[np.int64], dropped: NDArray[np.uint8] | None
 ) -> tuple[Participants, int, int]:
     """Charge the active of a block and add their vectors to `values`; how many they are, and their units together."""
     law, most, places = terms.law, terms.norm_squared_max, block.touched.size
     norms = block.norms_squared
     charges = uniform(law.charge(first(norms)), places) if block.one_norm else law.charges(norms, norm_squared_max=most)
     active = accounts.active(block.touched, charges, dropped)
-    asked, narrow = None, narrowest(most)
+    norms_before, narrow = None, narrowest(most)
     if terms.shortens:
-        asked = norms.astype(narrow)
+        norms_before = norms.astype(narrow)
         may_take_part = accounts.active(block.touched, uniform(0, places), dropped)
         short = np.flatnonzero(np.greater(may_take_part, active))
         room = take(accounts.room[block.touched.index], short)
@@ -178,10 +178,15 @@ def _participate(
     charged, touched = int(np.count_nonzero(active)), block.touched
     units = first(charges) * charged if block.one_norm else exact_sum(debited)
     one, norms = block.one_norm, norms if block.one_norm else norms.astype(narrow)
-    told = Participants(
-        touched=touched, active=active, norms_squared=norms, count=touched.count, asked=asked, one_norm=one
+    participants = Participants(
+        touched=touched,
+        active=active,
+        norms_squared=norms,
+        count=touched.count,
+        norms_before=norms_before,
+        one_norm=one,
     )
-    return told, charged, units
+    return participants, charged, units
 
 
 def _in_order(contributions: Iterable[Block], dimension: int) -> Iterator[Block]:

@@ -22,13 +22,13 @@ from service.core.renyi_filter import Accounts
 from service.engine.events import EventPage, EventTable
 from service.engine.inverted import Built, Listing
 from service.engine.pages import PAGE_SLOTS, Counters, pages_for, union
-from service.engine.people import People, PeopleChange, Placed
+from service.engine.people import People, PeopleChange, SlotCodes
 from service.engine.vectors import check_rows
 from service.query.columns import Coding, stored_codings
 from service.query.schema import EventsTable, Schema
 from service.query.vector_columns import VectorCoding, vectors_of
 
-__all__ = ["PAGE_SLOTS", "Change", "DatasetMemory", "Placed"]
+__all__ = ["PAGE_SLOTS", "Change", "DatasetMemory", "SlotCodes"]
 
 NO_SLOTS: Final = np.empty(0, dtype=np.int64)
 
@@ -151,7 +151,7 @@ class DatasetMemory:
         *,
         emptied: Integers = NO_SLOTS,
         replaced: Mapping[str, Integers] | None = None,
-        added: Mapping[str, Placed] | None = None,
+        added: Mapping[str, SlotCodes] | None = None,
     ) -> Change:
         """Build what the records become when rows go and then others are `added`, by table.
 

@@ -23,7 +23,7 @@ from service.query.schema import CategoryColumn, Table
 from service.query.vector_columns import VectorCoding
 
 Columns = dict[str, Codes]
-Placed = tuple[Integers, Mapping[str, Codes]]
+SlotCodes = tuple[Integers, Mapping[str, Codes]]
 """Slots (n,) and the codes of each column (n,)."""
 
 WRITTEN_MAX: Final = 1024
@@ -35,7 +35,7 @@ class PeopleChange:
     """A change of the table: `whole` columns with `present`, or some records to be written; and new indexes."""
 
     emptied: Integers
-    people: Placed
+    people: SlotCodes
     whole: tuple[NDArray[np.bool_], Columns] | None
     came_to: tuple[int, ...]
     indexes: Mapping[Listing, Built]
@@ -94,7 +94,7 @@ class People:
         is_other[but[but < self.present.size]] = False
         return bool(is_other[taken].any())
 
-    def changed(self, emptied: Integers, people: Placed, *, slots_used: int) -> PeopleChange:
+    def changed(self, emptied: Integers, people: SlotCodes, *, slots_used: int) -> PeopleChange:
         """Build what becomes of the table once some slots are emptied and `people` have records. Changes nothing."""
         slots, codes = people
         emptied = emptied[emptied < self.present.size]  # beyond, every slot is empty
@@ -134,7 +134,7 @@ class People:
         }
         return np.concatenate([self.present, np.zeros(added, dtype=np.bool_)]), columns
 
-    def _write(self, present: NDArray[np.bool_], columns: Columns, emptied: Integers, people: Placed) -> None:
+    def _write(self, present: NDArray[np.bool_], columns: Columns, emptied: Integers, people: SlotCodes) -> None:
         slots, codes = people
         place = as_slice(slots)
         for name, column in columns.items():

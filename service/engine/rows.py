@@ -21,6 +21,7 @@ from service.arrays import Codes, Integers, Mask, take
 from service.query.columns import (
     CODE_TABLE_SPAN_MAX,
     DIGEST_CODING,
+    Addend,
     Calculated,
     Coding,
     Cyclic,
@@ -31,7 +32,6 @@ from service.query.columns import (
     Placed,
     QueryColumn,
     ReaderFormula,
-    Term,
     Weighted,
 )
 from service.query.working_memory import TABLE_SPAN_MAX
@@ -119,7 +119,7 @@ class RowView(dict[str, Codes]):
             numbers %= formula.modulus
         return _coded(numbers, codes == self._table.columns[formula.column].coding.null_code, coding)
 
-    def _steps(self, term: Term) -> tuple[Integers, Mask | None]:
+    def _steps(self, term: Addend) -> tuple[Integers, Mask | None]:
         """An operand in whole steps, and where it is NULL; of a constant one number and None."""
         if term.column is None:
             return np.array(term.offset, dtype=np.int64), None

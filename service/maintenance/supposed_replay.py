@@ -240,7 +240,7 @@ class SupposedReplay(Visitor):
         active = accounts.active(touched, prices, was_out.view(np.uint8))
         whole = int(np.count_nonzero(active))
         pays, kept, shortened = prices, float(whole), 0
-        was_clipped = priced.quantities.asked is not None
+        was_clipped = priced.quantities.norms_before is not None
         if self._rule == "clip" or (self._rule is None and was_clipped):
             room = accounts.room[slots]
             is_short = (room > 0) & ~resting & ~active & ~was_out

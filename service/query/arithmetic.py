@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from service.query.columns import REAL_BITS, Calculated, Coding, Kind, QueryColumn, Term, meant_by, rounded
+from service.query.columns import REAL_BITS, Addend, Calculated, Coding, Kind, QueryColumn, meant_by, rounded
 
 BITS_MAX = 60
 FACTOR_BITS_MAX = 30
@@ -73,12 +73,12 @@ class Amount:
         """Its largest absolute value, in its unit."""
         return max(abs(self.low), abs(self.high)) * _power(self.step_log2)
 
-    def shifted(self, shift: int) -> "tuple[Term, int, int]":
-        """The operand with another step: the term, and its bounds."""
+    def shifted(self, shift: int) -> "tuple[Addend, int, int]":
+        """The operand with another step: the addend, and its bounds."""
         low, high = rounded(self.low, shift), rounded(self.high, shift)
         if self.column is None:
-            return Term(column=None, offset=low, shift=0), low, high
-        return Term(column=self.column, offset=self.offset, shift=shift), low, high
+            return Addend(column=None, offset=low, shift=0), low, high
+        return Addend(column=self.column, offset=self.offset, shift=shift), low, high
 
     def error_shifted(self, shift: int) -> Fraction:
         """`error` of the operand with another step: up to half of the step more where it has to be rounded."""

@@ -213,7 +213,7 @@ class OwnColumn(RowFormula):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
+class Addend:
     """`code + offset` of a column, shifted left, or if negative right with rounding half up; or a constant."""
 
     column: str | None
@@ -226,8 +226,8 @@ class Calculated(RowFormula):
     """`left operator right` in whole steps; `abs` has one operand; `clip` moves its one into low..high."""
 
     operator: Literal["add", "sub", "mul", "abs", "clip"]
-    left: Term
-    right: Term | None = None
+    left: Addend
+    right: Addend | None = None
     low: int = 0
     high: int = 0
 

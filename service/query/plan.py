@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, Generic, TypeVar
 
-from service.core.release import Terms
+from service.core.release import QueryTerms
 from service.query.canonical import canonical_bytes
 from service.query.columns import OwnColumn, Placed, QueryColumn, Weighted, with_sources
 from service.query.conditions import Among, Predicate, conjunction, leaves_of, predicate_of
@@ -88,9 +88,9 @@ class Plan:
         return self.layout if self.reduce is None else self.layout.reduced(self.reduce)
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> QueryTerms:
         """The terms on which the core answers it."""
-        return Terms(
+        return QueryTerms(
             dimension=self.layout.dimension,
             law=self.scale.law,
             norm_squared_max=self.scale.charged_squared_steps,

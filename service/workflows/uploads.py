@@ -26,7 +26,7 @@ from pydantic import TypeAdapter
 from service.arrays import Codes, Integers, Mask
 from service.engine.ingest import Keys, Problems, RowError, Rows, RowsProblem
 from service.engine.key_digests import key_digests, row_digests
-from service.engine.memory import Placed
+from service.engine.memory import SlotCodes
 from service.engine.pages import union
 from service.engine.people import as_slice
 from service.ledger.model.api_keys import Pepper
@@ -204,7 +204,7 @@ class _UploadOperation:
         self.transaction, self.records = transaction, base.records
         self.slots_used = transaction.head.slots
         self.slots = self.joined = self.limits = np.empty(0, dtype=np.int64)  # of every row; of new individuals
-        self.added: dict[str, Placed] = {}
+        self.added: dict[str, SlotCodes] = {}
         self.plain_forms: Mapping[int, str] = {}  # of the keys of new individuals
         self.twin_rows = np.empty(0, dtype=np.int64)  # from 1, the first one of each key that has a twin
 

@@ -51,7 +51,7 @@ def document(shown: Shown, entry: PublicEntry, record: DatasetRecord, *, reused:
 
 _ID_BYTES: Final = 16
 
-Outcome = StoredAnswer | WorkflowError | CommitRejected
+QueryOutcome = StoredAnswer | WorkflowError | CommitRejected
 Begun = Turn | PublicEntry | WorkflowError | None
 
 
@@ -73,7 +73,7 @@ class Batch:
     parameters: list[KeptParameters] = field(default_factory=list)
     is_empty: bool = True
 
-    def answer_all(self, requests: Sequence[QueryRequest]) -> list[Outcome]:
+    def answer_all(self, requests: Sequence[QueryRequest]) -> list[QueryOutcome]:
         """Answer in order; a refusal takes its query's place. The caller commits, then releases.
 
         The shards answer all queries that have to be charged in one call; each sees the debits of those before.
@@ -158,7 +158,7 @@ class Batch:
             raise InvalidRequest.of("select[0].exhausted", f"the monitor's {self.state.ticks} ticks are used up")
         return tick
 
-    def _outcome(self, request: QueryRequest, begun: Begun, released: Iterator[ShardRelease]) -> Outcome:
+    def _outcome(self, request: QueryRequest, begun: Begun, released: Iterator[ShardRelease]) -> QueryOutcome:
         """The answer under a request's key, made from what the shards released or from a release before."""
         if isinstance(begun, WorkflowError):
             return begun

@@ -25,7 +25,7 @@ from service.ledger.model.rows import Address, AnswerRecord, DatasetRecord, Head
 from service.ledger.ports.store import CommitRejected, CommitUnclear, HeadMoved, StoreUnavailable
 from service.ledger.ports.telemetry import Telemetry
 from service.ledger.ports.transaction import ConditionalAppend, LongAct, Transaction
-from service.writer.batch import Batch, Outcome, stored_answer
+from service.writer.batch import Batch, QueryOutcome, stored_answer
 from service.writer.replication.exchange import ReplicaExchange
 from service.writer.rollback.guard import RollbackGuard
 from service.writer.state import DatasetState, RecordsView
@@ -140,7 +140,7 @@ class Committer:
         self._record, self._guard = record, guard
         self._entropy, self._telemetry, self._exchange = entropy, telemetry, exchange
 
-    def answer(self, requests: Sequence[QueryRequest]) -> list[Outcome]:
+    def answer(self, requests: Sequence[QueryRequest]) -> list[QueryOutcome]:
         """An outcome for every query: an answer that is durable and witnessed, or a refusal.
 
         CommitRejected is the outcome of a query that the store rejects by itself: an incident, to which no retry
@@ -159,7 +159,7 @@ class Committer:
             return [Unavailable() for _ in requests]
         except CommitRejected as rejection:
             self._report(rejection, f"batch of {len(requests)}")
-            outcome: Outcome = CommitRejected(rejection.code)  # without the frames, and the values in them
+            outcome: QueryOutcome = CommitRejected(rejection.code)  # without the frames, and the values in them
         except Exception as error:  # noqa: BLE001 - every query must have an outcome, that shows nothing of the fault
             self.state.invalidate_all()
             self._report(error, f"batch of {len(requests)}")
@@ -170,7 +170,7 @@ class Committer:
         # transaction.
         return [each for request in requests for each in self.answer([request])]
 
-    def _transact(self, requests: Sequence[QueryRequest]) -> list[Outcome]:
+    def _transact(self, requests: Sequence[QueryRequest]) -> list[QueryOutcome]:
         self._telemetry.batched(len(requests))
         head, batch, outcomes = self._commit_at_once(requests) or self._commit_locked(requests)
         self._guard.confirm_recorded(head)
@@ -180,7 +180,7 @@ class Committer:
             self._exchange.committed(self._record, head, batch.entries)
         return outcomes
 
-    def _commit_at_once(self, requests: Sequence[QueryRequest]) -> tuple[Head, Batch, list[Outcome]] | None:
+    def _commit_at_once(self, requests: Sequence[QueryRequest]) -> tuple[Head, Batch, list[QueryOutcome]] | None:
         """In one round trip, without the lock; None where the batch has to be answered under the lock."""
         proposed = self.optimistic.propose(requests)
         if proposed is None:
@@ -192,7 +192,7 @@ class Committer:
             self.optimistic.refused()
             return None
 
-    def _commit_locked(self, requests: Sequence[QueryRequest]) -> tuple[Head, Batch, list[Outcome]]:
+    def _commit_locked(self, requests: Sequence[QueryRequest]) -> tuple[Head, Batch, list[QueryOutcome]]:
         with self._guard.transaction(lock=True, asked=[request.asked for request in requests]) as transaction:
             reach("lock-held")
             self.state.catch_up(transaction)
@@ -201,7 +201,7 @@ class Committer:
 
     def _appended(
         self, transaction: Transaction | ConditionalAppend, requests: Sequence[QueryRequest]
-    ) -> tuple[Head, Batch, list[Outcome]]:
+    ) -> tuple[Head, Batch, list[QueryOutcome]]:
         """Answer in the transaction and commit it, unless there is nothing to commit."""
         batch = Batch(transaction=transaction, state=self.state, entropy=self._entropy)
         with self.state.tentative():
@@ -213,7 +213,7 @@ class Committer:
                 reach("acknowledged")
         return transaction.head, batch, outcomes
 
-    def _read_outcomes(self, requests: Sequence[QueryRequest]) -> list[Outcome]:
+    def _read_outcomes(self, requests: Sequence[QueryRequest]) -> list[QueryOutcome]:
         """After an unclear COMMIT: the answers under the idempotency keys, read under the dataset's lock."""
         for _ in range(_COMMIT_READS_MAX):
             try:
@@ -286,7 +286,7 @@ class Committer:
             raise Unavailable from fault
 
 
-def _as_stored(request: QueryRequest, known: AnswerRecord | None) -> Outcome:
+def _as_stored(request: QueryRequest, known: AnswerRecord | None) -> QueryOutcome:
     if known is None:
         return Unavailable()
     if known.request_hash != request.request_hash:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from service.arrays import Codes, Integers
 from service.core.laws import PREPAID
-from service.engine.memory import NO_SLOTS, Placed, null_codes
+from service.engine.memory import NO_SLOTS, SlotCodes, null_codes
 from service.engine.pages import PAGE_SLOTS, pages_for
 from service.ledger.model.ledger_entry import LedgerEntry
 from service.ledger.model.rows import AccountColumns, Checkpoint, DatasetRecord, Head, OwnAccount
@@ -316,7 +316,7 @@ class RecordsView:
         *,
         emptied: Integers = NO_SLOTS,
         replaced: Mapping[str, Integers] | None = None,
-        added: Mapping[str, Placed] | None = None,
+        added: Mapping[str, SlotCodes] | None = None,
     ) -> int:
         """A change of the records for `put`, by its number (`DatasetMemory.changed`). Raises ValueError."""
         return self._shards.changed(self._load, self.version, emptied=emptied, replaced=replaced, added=added)

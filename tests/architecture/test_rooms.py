@@ -206,7 +206,11 @@ def test_each_rule_bites(rule: rules.Rule, path: str, text: str) -> None:
         (rules.foreign_packages_at_home, "service/store/postgres.py", "import psycopg"),
         (rules.pure, "service/engine/ingest.py", "import io"),
         (rules.arrays_behind_the_state, "service/writer/shards/shard.py", "self.state.memory.accounts"),
-        (rules.arrays_behind_the_state, "service/workflows/uploads.py", f"from {MEMORY} import Placed\nstate.put(x)"),
+        (
+            rules.arrays_behind_the_state,
+            "service/workflows/uploads.py",
+            f"from {MEMORY} import SlotCodes\nstate.put(x)",
+        ),
         (rules.arrays_behind_the_state, "service/workflows/curator.py", "accounts.budgets(stored.accounts)"),
         (
             rules.client_without_the_service,

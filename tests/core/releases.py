@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from service.arrays import Integers
 from service.core.charge import charge_units
 from service.core.noise import Entropy, rounded_gaussian
-from service.core.release import Block, Release, Terms
+from service.core.release import Block, QueryTerms, Release
 from service.core.release import answer as answer_with
 from service.core.renyi_filter import Accounts, Touched
 
@@ -16,7 +16,7 @@ from service.core.renyi_filter import Accounts, Touched
 def answer(
     contributions: Iterable[Block],
     accounts: Accounts,
-    terms: Terms,
+    terms: QueryTerms,
     *,
     entropy: Entropy,
     dropped: Callable[[Touched], NDArray[np.uint8]] | None = None,

@@ -17,7 +17,7 @@ from service.core.charge import UNITS_PER_RHO
 from service.core.laplace import laplace_charge_units, laplace_worst_case_units
 from service.core.laws import Gaussian, Laplace
 from service.core.noise import Entropy, rounded_gaussian
-from service.core.release import Contributions, Release, Terms
+from service.core.release import Contributions, QueryTerms, Release
 from service.core.release import answer as answer_with
 from service.core.renyi_filter import Accounts, Touched
 from tests.core.contributions import as_stretch, of_numbers, of_one_number, refuse_unsound, row
@@ -71,7 +71,7 @@ def ask(
     return answer(
         blocks,
         accounts,
-        Terms(dimension=dimension, law=Gaussian(sigma), norm_squared_max=NORM_SQUARED_MAX, shortens=shortens),
+        QueryTerms(dimension=dimension, law=Gaussian(sigma), norm_squared_max=NORM_SQUARED_MAX, shortens=shortens),
         entropy=seeded(seed),
         dropped=None if dropped is None else lambda touched: dropped[touched.index],
     )
@@ -196,8 +196,10 @@ def test_under_the_clip_rule_everyone_gives_what_is_left(
             bound_squared = 2 * Fraction(left[slot], UNITS_PER_RHO) * len(vector) / Fraction(world.sigma) ** 2
             assert norm < whole
             assert unused <= 0 or unused**2 <= bound_squared
-    asked = [block.asked for block in release.blocks if block.asked is not None]
-    assert np.concatenate(asked).tolist() == [sum(v**2 for v in vector.values()) for vector in world.vectors.values()]
+    norms_before = [block.norms_before for block in release.blocks if block.norms_before is not None]
+    assert np.concatenate(norms_before).tolist() == [
+        sum(v**2 for v in vector.values()) for vector in world.vectors.values()
+    ]
     assert not release.one_norm
     noise = rounded_gaussian(world.dimension, world.sigma, seeded(seed))
     alone = np.zeros(world.dimension, dtype=np.int64)
@@ -366,7 +368,7 @@ def test_norms_are_as_wide_as_the_largest_needs(largest: int, width: int) -> Non
     """The width is a fact of the query, whatever norms there are."""
     block = block_of({0: {0: 2}, 3: {0: 1}}, 1)
 
-    terms = Terms(dimension=1, law=Gaussian(9.0), norm_squared_max=largest)
+    terms = QueryTerms(dimension=1, law=Gaussian(9.0), norm_squared_max=largest)
     release = answer([block], accounts_of([2**40] * 4), terms, entropy=seeded(3))
 
     (told,) = release.blocks
@@ -379,7 +381,7 @@ def test_a_norm_above_the_largest_is_refused() -> None:
         answer(
             [block_of({0: {0: 16}}, 1)],
             accounts_of([2**40]),
-            Terms(dimension=1, law=Gaussian(9.0), norm_squared_max=255),
+            QueryTerms(dimension=1, law=Gaussian(9.0), norm_squared_max=255),
             entropy=seeded(3),
         )
 
@@ -441,7 +443,7 @@ def test_values_out_of_range_are_refused_before_any_contribution_is_read(dimensi
 def test_noise_is_fresh_in_every_answer() -> None:
     """The words are consumed, not reused: the same query twice on one source differs."""
     entropy: Entropy = seeded(7)
-    terms = Terms(dimension=8, law=Gaussian(1e6), norm_squared_max=1)
+    terms = QueryTerms(dimension=8, law=Gaussian(1e6), norm_squared_max=1)
     one, other = (answer([], accounts_of([1]), terms, entropy=entropy).values.tolist() for _ in range(2))
 
     assert one != other
@@ -451,7 +453,7 @@ def test_noise_is_fresh_in_every_answer() -> None:
 def test_noise_of_another_shape_or_type_is_refused(noise: NDArray[np.int64]) -> None:
     """Before any block is read or charged."""
     accounts, blocks = accounts_of([2**40]), iter([block_of({0: {0: 1}}, 1)])
-    terms = Terms(dimension=1, law=Gaussian(10.0), norm_squared_max=NORM_SQUARED_MAX)
+    terms = QueryTerms(dimension=1, law=Gaussian(10.0), norm_squared_max=NORM_SQUARED_MAX)
     with pytest.raises(ValueError, match="one int64 of noise for each coordinate"):
         answer_with(blocks, accounts, terms, noise=noise)
     assert len(list(blocks)) == 1
@@ -466,7 +468,7 @@ def test_laplace_noise_is_charged_by_its_own_prices(name: str) -> None:
     charges = laplace_charge_units(numbers**2, scale, prices, norm_squared_max=10**4)
     accounts = accounts_of(charges - np.array([0, 0, 0, 0, 1]))  # each can pay exactly, but the last
     block = of_numbers(range(5), numbers)
-    terms = Terms(dimension=1, law=Laplace.priced(scale, name, prices), norm_squared_max=10**4)
+    terms = QueryTerms(dimension=1, law=Laplace.priced(scale, name, prices), norm_squared_max=10**4)
 
     release = answer_with([block], accounts, terms, noise=np.zeros(1, dtype=np.int64))
 
@@ -481,7 +483,7 @@ def test_a_count_with_laplace_noise_has_one_charge() -> None:
     prices = laplace_prices_of("zcdp")
     for people in (0, 3):
         accounts = accounts_of([2**40] * people)
-        terms = Terms(dimension=1, law=Laplace.priced(10.0, "zcdp", prices), norm_squared_max=1)
+        terms = QueryTerms(dimension=1, law=Laplace.priced(10.0, "zcdp", prices), norm_squared_max=1)
         noise = np.zeros(1, dtype=np.int64)
         release = answer_with([of_one_number(range(people))], accounts, terms, noise=noise)
         assert release.values.tolist() == [people]

@@ -97,8 +97,8 @@ def test_shortened_vectors_are_the_same_in_every_form() -> None:
     found = alike(world(0.3), [plan], [plan], {name: form(STRETCH_SLOTS + 1) for name, form in FORMS.items()})
     (entry,) = found.entries
     told_of = entry.quantities()
-    assert told_of.asked is not None
-    shortened = np.count_nonzero(told_of.active & (told_of.amounts < told_of.asked))
+    assert told_of.norms_before is not None
+    shortened = np.count_nonzero(told_of.active & (told_of.amounts < told_of.norms_before))
     assert 0 < shortened < entry.charged_count < told_of.touched.size
 
 

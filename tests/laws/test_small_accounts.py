@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from service.core.laws import Gaussian
-from service.core.release import Contributions, Release, Terms
+from service.core.release import Contributions, QueryTerms, Release
 from service.core.renyi_filter import Touched
 from service.engine.pages import PAGE_SLOTS, Counters
 from service.ledger.model.journal import told_slots
@@ -93,7 +93,7 @@ class Account:
         if not state.is_present or query.price == 0 or (self.rule == "drop" and state.is_paused):
             return state, []
         self.stand(state)
-        terms = Terms(
+        terms = QueryTerms(
             dimension=PRICE_MAX, law=Gaussian(FINE_SIGMA), norm_squared_max=PRICE_MAX * STEP**2, shortens=query.shortens
         )
         accounts, counters = only_shard(self.state).memory.accounts, only_shard(self.state).memory.counters
@@ -105,7 +105,7 @@ class Account:
         self.state.released(made)
         return self.seen(state), [made]
 
-    def entry_of(self, release: Release, terms: Terms) -> LedgerEntry:
+    def entry_of(self, release: Release, terms: QueryTerms) -> LedgerEntry:
         """The entry of a release."""
         pieces = pieces_of(
             release.blocks, measure_of(release), amount_max=terms.norm_squared_max, slots=1, salt=bytes(32)

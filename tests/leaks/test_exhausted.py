@@ -86,9 +86,9 @@ def sizes(entries: Sequence[LedgerEntry]) -> list[list[int]]:
 def shortened(entry: LedgerEntry) -> int:
     """The number of individuals of whom an entry counts a part."""
     quantities = entry.quantities()
-    if quantities.asked is None:
+    if quantities.norms_before is None:
         return 0
-    return int(np.count_nonzero((quantities.amounts < quantities.asked) & quantities.active))
+    return int(np.count_nonzero((quantities.amounts < quantities.norms_before) & quantities.active))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in LIMITS if kind != "everybody"])
@@ -127,9 +127,12 @@ def test_an_entry_that_is_smaller_where_nobody_is_shortened_is_seen(monkeypatch:
     """A planted leak: one norm suffices where whole vectors are counted."""
 
     def leaky(blocks: Sequence[Participants], measure: Measure, **more: Any) -> tuple[Piece, ...]:
-        if any(block.asked is None or not np.array_equal(block.asked, block.norms_squared) for block in blocks):
+        if any(
+            block.norms_before is None or not np.array_equal(block.norms_before, block.norms_squared)
+            for block in blocks
+        ):
             return pieces_of(blocks, measure, **more)
-        return pieces_of([replace(block, asked=None) for block in blocks], Measure.NORMS, **more)
+        return pieces_of([replace(block, norms_before=None) for block in blocks], Measure.NORMS, **more)
 
     monkeypatch.setattr("service.writer.shards.shard.pieces_of", leaky)
     assert sizes(lived("all a little").entries) != sizes(lived("everybody").entries)

@@ -135,8 +135,8 @@ def test_some_are_shortened_and_the_one_person_in_some_worlds() -> None:
         for entry in life(kind).entries:
             if b'"rule":"clip"' in entry.canonical:
                 told = entry.quantities()
-                assert told.asked is not None
-                assert any(0 < counted < asked for counted, asked in zip(told.amounts, told.asked, strict=True))
+                assert told.norms_before is not None
+                assert any(0 < counted < asked for counted, asked in zip(told.amounts, told.norms_before, strict=True))
                 outcomes.add(entry.own(slot_of_one(is_last=True)).outcome)
     assert outcomes == {"shortened", "left_out", "untouched"}
 

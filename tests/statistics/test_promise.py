@@ -26,7 +26,7 @@ from service.accounting.statements import AccountStatement, statement_of_account
 from service.arrays import Integers
 from service.core.charge import UNITS_PER_RHO
 from service.core.laws import Gaussian
-from service.core.release import Contributions, Terms
+from service.core.release import Contributions, QueryTerms
 from service.core.renyi_filter import Accounts, Touched
 from tests.core.injected import seeded
 from tests.core.releases import answer
@@ -159,7 +159,10 @@ def history(rule: Rule, *, is_in: bool, slack: int = 0) -> History:
             values=np.full(PEOPLE, VALUE if is_in else 0),
         )
         release = answer(
-            [block], accounts, Terms(dimension=PEOPLE, law=Gaussian(sigma), norm_squared_max=VALUE**2), entropy=entropy
+            [block],
+            accounts,
+            QueryTerms(dimension=PEOPLE, law=Gaussian(sigma), norm_squared_max=VALUE**2),
+            entropy=entropy,
         )
         active = release.blocks[0].active
         gained = (release.values - VALUE / 2) * VALUE / sigma**2

@@ -8,7 +8,7 @@ from service.query.language import Query
 from service.query.parse import parse_query
 from service.workflows.queries.submit import compiled
 from service.workflows.replica import Replica
-from service.writer.batch import Outcome
+from service.writer.batch import QueryOutcome
 from service.writer.submission import PendingAnswer, QueryRequest
 from tests.factories import analyst
 from tests.workflows.surveys import held, writer_of
@@ -74,7 +74,7 @@ def test_a_commit_takes_no_more_answers_than_its_bound(replica: Replica, monkeyp
     committer, batches = replica.registry.writer(record).committer, list[int]()
     real = committer.answer
 
-    def counted(requests: list[QueryRequest]) -> list[Outcome]:
+    def counted(requests: list[QueryRequest]) -> list[QueryOutcome]:
         batches.append(len(requests))
         return real(requests)
 

@@ -99,15 +99,15 @@ class Measure(IntEnum):
 class Quantities:
     """The slots `touched` (k,), increasing, which of them took part (`active`, (k,)), and `amounts` (k,) of all.
 
-    Under ONE_NORM the amounts are a view of one number. Under TWO_NORMS they are of what was counted, and `asked` (k,)
-    of the whole vectors; it is None under all others.
+    Under ONE_NORM the amounts are a view of one number. Under TWO_NORMS they are of what was counted, and
+    `norms_before` (k,) of the whole vectors; it is None under all others.
     """
 
     measure: Measure
     touched: Integers
     active: NDArray[np.bool_]
     amounts: Integers
-    asked: Integers | None = None
+    norms_before: Integers | None = None
 
     def blocks(self) -> tuple[Participants, ...]:
         """The outcomes in blocks, as `pieces_of` takes them."""
@@ -116,7 +116,7 @@ class Quantities:
             active=self.active,
             norms_squared=self.amounts,
             count=self.touched.size,
-            asked=self.asked,
+            norms_before=self.norms_before,
         )
         return (block,)
 
@@ -130,19 +130,21 @@ class Quantities:
             touched=self.touched[is_other],
             active=self.active[is_other],
             amounts=kept(is_other, self.amounts),
-            asked=None if self.asked is None else self.asked[is_other],
+            norms_before=None if self.norms_before is None else self.norms_before[is_other],
         )
 
     def between(self, start: int, end: int) -> "Quantities":
         """Those at the places from `start` up to `end`."""
         touched, active, amounts = self.touched[start:end], self.active[start:end], self.amounts[start:end]
-        asked = None if self.asked is None else self.asked[start:end]
-        return Quantities(measure=self.measure, touched=touched, active=active, amounts=amounts, asked=asked)
+        norms_before = None if self.norms_before is None else self.norms_before[start:end]
+        return Quantities(
+            measure=self.measure, touched=touched, active=active, amounts=amounts, norms_before=norms_before
+        )
 
     @property
     def whole(self) -> Integers:
         """The amounts of the whole vectors, (k,)."""
-        return self.amounts if self.asked is None else self.asked
+        return self.amounts if self.norms_before is None else self.norms_before
 
     def prices(self, law: Law) -> Integers:
         """The charge of each touched individual if it is active, (k,) units."""
@@ -163,7 +165,7 @@ class Quantities:
             return OwnOutcome("left_out", 0, asked_units)
         if law.is_free:
             return OwnOutcome("counted", 0, 0)
-        is_whole = part.asked is None or bool(part.asked[0] == part.amounts[0])
+        is_whole = part.norms_before is None or bool(part.norms_before[0] == part.amounts[0])
         return OwnOutcome("charged" if is_whole else "shortened", units, asked_units)
 
 
@@ -208,8 +210,10 @@ class Piece:
         marks = np.ones(block.touched.size, dtype=np.bool_) if block.touched.marks is None else block.touched.marks
         touched, active = block.touched.slots(), compress(block.active, marks)
         amounts = kept(marks, block.norms_squared.astype(np.int64, copy=False))
-        asked = None if block.asked is None else compress(block.asked.astype(np.int64, copy=False), marks)
-        return Quantities(measure=measure, touched=touched, active=active, amounts=amounts, asked=asked)
+        norms_before = (
+            None if block.norms_before is None else compress(block.norms_before.astype(np.int64, copy=False), marks)
+        )
+        return Quantities(measure=measure, touched=touched, active=active, amounts=amounts, norms_before=norms_before)
 
     def block(self) -> tuple[Measure, Participants]:
         """The content in the form in which it is written. Raises ValueError for content that is no piece's."""
@@ -294,7 +298,7 @@ def within(block: Participants, begin: int, end: int) -> Participants:
         active=block.active[places],
         norms_squared=block.norms_squared[places],
         count=part.count,
-        asked=None if block.asked is None else block.asked[places],
+        norms_before=None if block.norms_before is None else block.norms_before[places],
     )
 
 
@@ -318,7 +322,7 @@ def joined(pieces: Sequence[Piece]) -> Quantities:
     parts = [part for part in parts if part.touched.size > 0] or parts[:1]
     touched = np.concatenate([part.touched for part in parts])
     one = parts[0].measure is Measure.ONE_NORM and touched.size > 0
-    asked = [part.asked for part in parts if part.asked is not None]
+    norms_before = [part.norms_before for part in parts if part.norms_before is not None]
     return Quantities(
         measure=parts[0].measure,
         touched=touched,
@@ -326,7 +330,7 @@ def joined(pieces: Sequence[Piece]) -> Quantities:
         amounts=uniform(first(parts[0].amounts), touched.size)
         if one
         else np.concatenate([part.amounts for part in parts]),
-        asked=np.concatenate(asked) if asked else None,
+        norms_before=np.concatenate(norms_before) if norms_before else None,
     )
 
 
@@ -376,7 +380,7 @@ def _packed(
         norm = norms[0] if norms else 0
         amounts, width = norm.to_bytes(_WIDEST, "big"), _WIDEST
     else:
-        columns = [_amounts(part, part.asked) for part in parts if part.asked is not None]
+        columns = [_amounts(part, part.norms_before) for part in parts if part.norms_before is not None]
         columns += [_amounts(part, part.norms_squared) for part in parts]
         amounts = b"".join(column.astype(f">u{width}").tobytes() for column in columns)
     header = _HEADER.pack(measure, form, width, count, len(touched))
@@ -428,14 +432,16 @@ def _decoded(content: bytes, *, first_slot: int) -> tuple[Measure, Participants]
     numbers = np.frombuffer(content, dtype=f">u{width}", offset=end, count=told)
     if touched.count != count:
         raise ValueError("the parts of a piece do not go together")
-    asked = None
+    norms_before = None
     if measure is Measure.ONE_NORM:
         amounts = uniform(int(numbers[0]), touched.size)
     elif measure is Measure.TWO_NORMS:
-        asked, amounts = _by_place(numbers[:count], touched), _by_place(numbers[count:], touched)
+        norms_before, amounts = _by_place(numbers[:count], touched), _by_place(numbers[count:], touched)
     else:
         amounts = _by_place(numbers, touched)
-    return measure, Participants(touched=touched, active=active, norms_squared=amounts, count=count, asked=asked)
+    return measure, Participants(
+        touched=touched, active=active, norms_squared=amounts, count=count, norms_before=norms_before
+    )
 
 
 def _by_place(numbers: NDArray[np.integer[Any]], touched: Touched) -> Integers:

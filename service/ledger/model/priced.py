@@ -25,7 +25,7 @@ class Priced:
     def of(cls, quantities: Quantities, law: Law) -> "Priced":
         """Price quantities by a law of noise."""
         prices = quantities.prices(law)
-        asked = prices if quantities.asked is None else quantities.asked_prices(law)
+        asked = prices if quantities.norms_before is None else quantities.asked_prices(law)
         return cls(quantities=quantities, prices=prices, asked=asked)
 
     @property

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from service.arrays import Integers
-from service.engine.memory import Placed
+from service.engine.memory import SlotCodes
 from service.engine.pages import union
 from service.ledger.model.journal import JournalAct, joined_slots, rows_slots
 from service.ledger.model.rows import SlotsInUse
@@ -36,7 +36,7 @@ class Changes:
     emptied: Integers
     accounts: SlotsInUse
     touched: Mapping[str, Integers]
-    rows: Mapping[str, Placed]
+    rows: Mapping[str, SlotCodes]
     rewritten_seq: int
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from service.arrays import Codes, Integers
-from service.engine.memory import NO_SLOTS, Placed
+from service.engine.memory import NO_SLOTS, SlotCodes
 from service.engine.pages import PAGE_SLOTS, PageTotals
 from service.ledger.model.ledger_entry import LedgerEntry
 from service.ledger.model.pieces import STRETCH_SLOTS, WHOLE, Piece, may_be_whole, pieces_of, stretches_of
@@ -175,7 +175,7 @@ class DividedShards:
         *,
         emptied: Integers = NO_SLOTS,
         replaced: Mapping[str, Integers] | None = None,
-        added: Mapping[str, Placed] | None = None,
+        added: Mapping[str, SlotCodes] | None = None,
     ) -> int:
         """Build a change of the records at every shard, under one number."""
 
@@ -292,7 +292,7 @@ def _nothing() -> None:
     """Do nothing: nobody has to be told."""
 
 
-def _on(place: ShardPlace, slots: Integers, codes: Mapping[str, Codes]) -> Placed:
+def _on(place: ShardPlace, slots: Integers, codes: Mapping[str, Codes]) -> SlotCodes:
     """The rows of a shard's own individuals."""
     here = place.holds(slots)
     return slots[here], {name: column[here] for name, column in codes.items()}

@@ -18,7 +18,7 @@ from service.arrays import Codes, Integers, compress, kept
 from service.core.release import Block, Participants, Release, answer
 from service.core.renyi_filter import Touched
 from service.engine.evaluate import contributions
-from service.engine.memory import NO_SLOTS, Change, DatasetMemory, Placed
+from service.engine.memory import NO_SLOTS, Change, DatasetMemory, SlotCodes
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS, PageTotals, pages_of, slots_on
 from service.engine.reduction import reduced
 from service.engine.ticks import NO_TICKS, TickCounts
@@ -30,7 +30,7 @@ from service.ledger.ports.store import HeadMoved
 from service.query.division import UNDIVIDED, ShardPlace
 from service.query.plan import Plan
 
-__all__ = ["SLOTS_RESERVED_MAX", "Placed", "Shard", "ShardRelease", "Turn", "measure_of"]
+__all__ = ["SLOTS_RESERVED_MAX", "Shard", "ShardRelease", "SlotCodes", "Turn", "measure_of"]
 
 SLOTS_RESERVED_MAX: Final = 2**22
 """The accounts of so many slots never have to be copied when individuals join; beyond that, each time they grow."""
@@ -298,7 +298,7 @@ class Shard:
         *,
         emptied: Integers = NO_SLOTS,
         replaced: Mapping[str, Integers] | None = None,
-        added: Mapping[str, Placed] | None = None,
+        added: Mapping[str, SlotCodes] | None = None,
     ) -> int:
         """Build a change of the records for `put` (`DatasetMemory.changed`), and keep it under its number."""
         memory = self._as_loaded(load)
@@ -392,19 +392,19 @@ def listed(slots: Sequence[Integers], blocks: Sequence[Participants]) -> Partici
     def together(columns: Iterable[NDArray[Any]]) -> NDArray[Any]:
         return np.concatenate([compress(each, here) for each, here in zip(columns, marks, strict=True)])[order]
 
-    asked = [block.asked for block in blocks if block.asked is not None]
+    norms_before = [block.norms_before for block in blocks if block.norms_before is not None]
     return Participants(
         touched=Touched(touched[order]),
         active=together(block.active for block in blocks),
         norms_squared=together(block.norms_squared for block in blocks),
         count=touched.size,
-        asked=together(asked) if asked else None,
+        norms_before=together(norms_before) if norms_before else None,
     )
 
 
 def measure_of(release: Release) -> Measure:
     """The kind of amounts in a release's pieces."""
-    if any(block.asked is not None for block in release.blocks):
+    if any(block.norms_before is not None for block in release.blocks):
         return Measure.TWO_NORMS
     return Measure.ONE_NORM if release.one_norm else Measure.NORMS
 

@@ -51,15 +51,15 @@ def told(people: dict[int, Person], measure: Measure = Measure.NORMS) -> Quantit
     """
     slots = sorted(people)
     norms = np.array([people[slot].norm for slot in slots], dtype=np.int64)
-    active, asked = np.array([people[slot].is_active for slot in slots], dtype=np.bool_), None
+    active, norms_before = np.array([people[slot].is_active for slot in slots], dtype=np.bool_), None
     if measure is Measure.TWO_NORMS:
-        asked, norms = norms, np.array([counted(slot, people[slot]) for slot in slots], dtype=np.int64)
+        norms_before, norms = norms, np.array([counted(slot, people[slot]) for slot in slots], dtype=np.int64)
     return Quantities(
         measure=measure,
         touched=np.array(slots, dtype=np.int64),
         active=active,
         amounts=uniform(7, len(slots)) if measure is Measure.ONE_NORM else norms,
-        asked=asked,
+        norms_before=norms_before,
     )
 
 
@@ -91,8 +91,8 @@ def test_quantities_are_read_as_they_were_written(people: dict[int, Person], cro
     assert found.touched.tolist() == quantities.touched.tolist()
     assert found.active.tolist() == quantities.active.tolist()
     assert found.amounts.tolist() == quantities.amounts.tolist()
-    assert [None if each.asked is None else each.asked.tolist() for each in (found, quantities)] == [
-        None if quantities.asked is None else quantities.asked.tolist()
+    assert [None if each.norms_before is None else each.norms_before.tolist() for each in (found, quantities)] == [
+        None if quantities.norms_before is None else quantities.norms_before.tolist()
     ] * 2
     assert [piece.number for piece in pieces] == [WHOLE] or len({piece.number for piece in pieces}) == len(pieces)
 
@@ -175,7 +175,7 @@ def cut(block: Participants, size: int) -> list[Participants]:
             active=block.active[start : start + size],
             norms_squared=block.norms_squared[start : start + size],
             count=slots[start : start + size].size,
-            asked=None if block.asked is None else block.asked[start : start + size],
+            norms_before=None if block.norms_before is None else block.norms_before[start : start + size],
         )
         for start in range(0, max(slots.size, 1), size)
     ]
@@ -190,12 +190,12 @@ def marked(block: Participants) -> Participants:
     active[marks], norms[marks] = block.active, block.norms_squared
     if block.norms_squared.strides == (0,) and slots.size > 0:
         norms = uniform(int(block.norms_squared[0]), listed.size)
-    asked = None
-    if block.asked is not None:
-        asked = np.full(listed.size, 98)
-        asked[marks] = block.asked
+    norms_before = None
+    if block.norms_before is not None:
+        norms_before = np.full(listed.size, 98)
+        norms_before[marks] = block.norms_before
     return Participants(
-        touched=Touched(listed, marks), active=active, norms_squared=norms, count=slots.size, asked=asked
+        touched=Touched(listed, marks), active=active, norms_squared=norms, count=slots.size, norms_before=norms_before
     )
 
 
@@ -207,17 +207,17 @@ def stretches(block: Participants, size: int) -> list[Participants]:
         here = (slots >= start) & (slots < start + size)
         marks, active = np.zeros((2, size), dtype=np.bool_)
         marks[slots[here] - start], active[slots[here] - start] = True, block.active[here]
-        norms, asked = np.full(size, 99), np.full(size, 98)
+        norms, norms_before = np.full(size, 99), np.full(size, 98)
         norms[slots[here] - start] = block.norms_squared[here]
-        if block.asked is not None:
-            asked[slots[here] - start] = block.asked[here]
+        if block.norms_before is not None:
+            norms_before[slots[here] - start] = block.norms_before[here]
         found.append(
             Participants(
                 touched=Touched(slice(start, start + size), marks),
                 active=active,
                 norms_squared=uniform(int(block.norms_squared[0]), size) if is_one else norms,
                 count=int(here.sum()),
-                asked=None if block.asked is None else asked,
+                norms_before=None if block.norms_before is None else norms_before,
             )
         )
     return found
