@@ -44,7 +44,7 @@ ListedParameters = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentNumbers:
     """Numbers that came with the query, in their shape: doubles, little-endian, row by row."""
 
     shape: tuple[int, ...]
@@ -52,14 +52,14 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownNumbers:
     """Numbers that are kept of an earlier query of the same analyst."""
 
     numbers: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownNumbers:
     """No numbers: the query has their hash alone."""
 
     numbers: ClassVar[bytes] = b""
@@ -80,26 +80,26 @@ class HashedParameters(Closed):
         ]
         | None
     ) = optional("(features,), or of `softmax` (classes, features); left out, as it was when the numbers were sent.")
-    _source: Sent | Known | Unknown = PrivateAttr(Unknown())
+    _source: SentNumbers | KnownNumbers | UnknownNumbers = PrivateAttr(UnknownNumbers())
 
     @classmethod
     def of(cls, numbers: NDArray[np.floating]) -> Self:
         """The parameters that such an array is. Its numbers come with them."""
         packed = np.asarray(numbers, dtype="<f8", order="C").tobytes()
         made = cls(sha256=hashlib.sha256(packed).hexdigest(), shape=numbers.shape)
-        return made.given(Sent(numbers.shape, packed))
+        return made.given(SentNumbers(numbers.shape, packed))
 
     def kept_as(self, shape: tuple[int, ...], numbers: bytes) -> Self:
         """These parameters with the numbers that are kept, in the shape that is asked for or else in the kept one."""
-        return self.model_copy(update={"shape": self.shape or shape}).given(Known(numbers))
+        return self.model_copy(update={"shape": self.shape or shape}).given(KnownNumbers(numbers))
 
-    def given(self, source: Sent | Known) -> Self:
+    def given(self, source: SentNumbers | KnownNumbers) -> Self:
         """This very object, whose maker gives it its numbers."""
         self._source = source
         return self
 
     @property
-    def source(self) -> Sent | Known | Unknown:
+    def source(self) -> SentNumbers | KnownNumbers | UnknownNumbers:
         """The origin of the numbers, with the numbers."""
         return self._source
 
@@ -126,7 +126,7 @@ class HashedParameters(Closed):
 
 def is_unknown(given: HashedParameters) -> bool:
     """Tell whether a query lacks the numbers of a hash."""
-    return isinstance(given.source, Unknown)
+    return isinstance(given.source, UnknownNumbers)
 
 
 def _parameters_kind(node: object) -> str:

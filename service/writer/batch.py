@@ -34,7 +34,7 @@ from service.ledger.model.parameters import KeptParameters
 from service.ledger.model.rows import Address, AnswerRecord, DatasetRecord
 from service.ledger.ports.store import CommitRejected
 from service.ledger.ports.transaction import ConditionalAppend, Transaction
-from service.query.parameters_ast import HashedParameters, Sent
+from service.query.parameters_ast import HashedParameters, SentNumbers
 from service.query.plan import Plan
 from service.query.stated import Shown, answer_of, shown_of
 from service.query.stated_noise import packed
@@ -188,7 +188,7 @@ class Batch:
 
     def _keep(self, analyst_id: UUID, given: HashedParameters) -> None:
         """Keep the numbers of a query that is answered, a reused one too, unless this analyst's are kept."""
-        if isinstance(sent := given.source, Sent):
+        if isinstance(sent := given.source, SentNumbers):
             self.parameters.append(
                 KeptParameters(principal_id=analyst_id, sha256=given.sha256, shape=sent.shape, numbers=sent.numbers)
             )

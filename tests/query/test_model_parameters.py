@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from service.query.model_parameters import UNKNOWN_HASH, each_once, parameter_rows
-from service.query.parameters_ast import HashedParameters, Known, with_kept
+from service.query.parameters_ast import HashedParameters, KnownNumbers, with_kept
 from service.query.parse import query_of
 from service.query.problems import QueryProblem
 
@@ -46,7 +46,7 @@ def test_what_is_kept_is_filled_in_wherever_it_is_lacking() -> None:
     """All else is the very same; where nothing is lacking so is the query."""
     query = asked({"sha256": SHA256})
     filled = with_kept(query, {SHA256: ((2, 2), ROWS.tobytes())})
-    assert all(each.source == Known(ROWS.tobytes()) for each in filled.hashed)
+    assert all(each.source == KnownNumbers(ROWS.tobytes()) for each in filled.hashed)
     assert filled == asked({"sha256": SHA256, "shape": [2, 2]})
     assert filled.noise is query.noise
     assert with_kept(query, {}) is query

@@ -14,7 +14,7 @@ from uuid import UUID
 from service.ledger.model.errors import TooManyParametersKept
 from service.ledger.model.parameters import bytes_kept
 from service.ledger.model.rows import DatasetRecord
-from service.query.parameters_ast import Sent
+from service.query.parameters_ast import SentNumbers
 from service.reads.ledger import snapshot
 from service.writer.rollback.guard import RollbackGuard
 from service.writer.submission import QueryRequest
@@ -34,7 +34,7 @@ class ParameterStorage:
         Raises TooManyParametersKept, and Unavailable or Fenced where the database cannot be read.
         """
         given = request.plan.parameters
-        new = {each.sha256: bytes_kept(each.numbers) for each in given if isinstance(each.source, Sent)}
+        new = {each.sha256: bytes_kept(each.numbers) for each in given if isinstance(each.source, SentNumbers)}
         if not new:
             return
         owner = record.id, request.analyst.id

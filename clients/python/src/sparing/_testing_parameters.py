@@ -13,7 +13,7 @@ from sparing._rooms.fake import (
     HashedParameters,
     Query,
     QueryProblem,
-    Sent,
+    SentNumbers,
     document_of,
     parse_query,
     query_of,
@@ -43,7 +43,7 @@ class KeptParameters:
         """Keep the numbers of a query that is answered."""
         kept = self._kept.setdefault(dataset, {})
         for given in query.hashed:
-            if isinstance(sent := given.source, Sent):
+            if isinstance(sent := given.source, SentNumbers):
                 kept.setdefault(given.sha256, (sent.shape, sent.numbers))
 
 

@@ -18,7 +18,7 @@ from service.query.json_text import document_of
 from service.query.keys import Key, compared
 from service.query.language import Query
 from service.query.noise_ast import Sigma
-from service.query.parameters_ast import HashedParameters, Sent, with_kept
+from service.query.parameters_ast import HashedParameters, SentNumbers, with_kept
 from service.query.parse import parse_query, query_of
 from service.query.plan import Plan
 from service.query.problems import QueryProblem
@@ -64,7 +64,7 @@ __all__ = [
     "Query",
     "QueryProblem",
     "Schema",
-    "Sent",
+    "SentNumbers",
     "Sigma",
     "Table",
     "TickCounts",
