@@ -63,11 +63,11 @@ class Outcome:
 
     @property
     def is_busy(self) -> bool:
-        """Whether others wait too long without an attack: their waits then judge little."""
+        """Tell whether others wait too long without an attack: their waits then say little."""
         return any(each.at(0.99) > WAIT_S_MAX for each in self.quiet.values())
 
     def figures(self) -> dict[str, Any]:
-        """For the record."""
+        """The figures for the record."""
         return {
             "quiet_p99_ms": {name: round(each.at(0.99) * 1000) for name, each in self.quiet.items()},
             "p99_ms": {name: round(each.at(0.99) * 1000) for name, each in self.waits.items()},

@@ -105,7 +105,7 @@ class Scene:
         return wire
 
     def wires(self, count: int) -> list[PeerConnection]:
-        """So many connections of the attacker with small receive buffers, each with a large query under way."""
+        """Open `count` connections of the attacker with small receive buffers, each with a large query under way."""
         return [self.begun(PeerConnection(self.url, self.attacker, buffer_bytes=BUFFER_BYTES)) for _ in range(count)]
 
 

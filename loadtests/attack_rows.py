@@ -72,7 +72,7 @@ class Ground:
         return str(made.json()["key"])
 
     def scaled(self, number: int) -> int:
-        """So many at full size."""
+        """The number at this size, of a number at full size."""
         return max(int(number * self.size), 1)
 
     async def at_once(self, requests: Iterable[bytes]) -> None:
@@ -145,10 +145,10 @@ class Row:
     attack: Attack
     prepare: Callable[[Ground], object] = lambda _: None
     must_refuse: bool = True
-    """Whether some of it must be refused; the rest may be done, as long as others do not wait for it."""
+    """Some of it must be refused; the rest may be done, as long as others do not wait for it."""
     is_repeated: bool = True
     may_grow: bool = False
-    """Whether it stores rows, which stay in memory."""
+    """It stores rows, which stay in memory."""
 
     def complaints(self, told: Counter[str]) -> list[str]:
         """Replies that the attacker should not get."""
@@ -178,7 +178,7 @@ async def _unknown_items(ground: Ground) -> None:
 
 
 async def _unknown_previews(ground: Ground) -> None:
-    """The same as previews, and as forecasts by a curator."""
+    """Previews of a query with 28,000 unknown items, and forecasts of it by a curator."""
     query = {"version": 1, "select": [{"x": {}}] * 28_000, "noise": {"sigma": 20}}
     body, base = json.dumps(query, separators=(",", ":")).encode(), f"/v1/datasets/{ATTACKED}"
     preview = request_of("POST", f"{base}/queries/preview", ground.analyst, body=body)

@@ -64,7 +64,7 @@ class Cell:
 
     @property
     def is_open(self) -> bool:
-        """Whether the worlds can be told apart better than is allowed."""
+        """Tell whether the worlds can be distinguished better than is allowed."""
         return self.found.low > LIMIT
 
     def line(self) -> str:
@@ -113,12 +113,12 @@ def verdict(cells: Sequence[Cell]) -> int:
 
 
 def is_late(cell: Cell, cells: Sequence[Cell]) -> bool:
-    """Whether answers were late more often in one world than in the other, over all pairs together at 99 %."""
+    """Tell whether answers were late more often in one world than in the other, over all pairs together at 99 %."""
     return cell.late_chance < FAMILY_ERROR / len(cells)
 
 
 def is_control(cell: Cell) -> bool:
-    """Whether the cell tests the instrument and not the service."""
+    """Tell whether the cell tests the instrument and not the service."""
     return any(cell.neighbours == control.name for control in CONTROLS)
 
 

@@ -43,20 +43,20 @@ class Taken(NamedTuple):
 
 
 def taken(work: Callable[[], float]) -> Taken:
-    """One call's."""
+    """The time and the result of one call."""
     processor, wall = time.process_time(), time.perf_counter()
     result = work()
     return Taken(time.process_time() - processor, time.perf_counter() - wall, result)
 
 
 def losses(steps: Steps) -> Taken:
-    """Of one epsilon."""
+    """The time of one epsilon."""
     losses_of.cache_clear()
     return taken(lambda: epsilon_of_steps([steps], delta=1e-5))
 
 
 def orders(individuals: int, steps: int) -> Taken:
-    """Of recording all steps and of the divergences; the largest divergence."""
+    """The time of recording all steps and of the divergences, and the largest divergence."""
     rng = np.random.default_rng(31)
     own = OwnSteps(grid_of_equal_ratios(1e-3, 1.0, intervals=CELLS - 1), individuals)
     norms = [rng.uniform(0, 1, individuals) ** 2 for _ in range(16)]

@@ -160,7 +160,7 @@ def register(rig: Rig, variant: str, table: bytes, count: int) -> None:
 
 
 def grow_ledger(rig: Rig, variant: str, rows: int) -> None:
-    """So many sparse counts, with each of its noises by turns, many in a request."""
+    """Ask `rows` sparse counts, many in a request, with the noises of the variant by turns."""
     noises = [noise for each, noise in cases() if each == variant]
     bodies = (
         {

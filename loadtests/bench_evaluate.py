@@ -54,7 +54,7 @@ _WHERES = {  # by the share of people they select: 3, 33 and 64 %
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class People:
-    """The same people twice: in the engine's memory, and as bare columns (n,)."""
+    """Two copies of the same people: in the engine's memory, and as bare columns (n,)."""
 
     memory: DatasetMemory
     age: NDArray[np.uint8]

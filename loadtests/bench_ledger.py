@@ -113,7 +113,7 @@ def entry(head: Head, told: Quantities) -> LedgerEntry:
 
 
 def told(count: int, *, one_norm: bool) -> Quantities:
-    """So many active people, evenly spread; norms that differ unless the query has one."""
+    """The quantities of `count` active people, evenly spread; the norms differ unless the query has one."""
     slots = np.arange(0, PEOPLE, PEOPLE // count)[:count]
     return Quantities(
         measure=Measure.ONE_NORM if one_norm else Measure.NORMS,

@@ -66,7 +66,7 @@ def where_of(size: int, value: int) -> dict[str, object]:
 
 
 def register(rig: Rig, size: int) -> None:
-    """So many people with two columns, uniform."""
+    """Register `size` people with two columns, uniform."""
     column = {"type": "integer", "lower": 0, "upper": VALUES - 1}
     registration = {
         "name": "million",

@@ -20,10 +20,10 @@ from sparing._sql_tables import Table
 
 
 class Cursor(dbapi.Cursor):
-    """Asks SQLite."""
+    """A cursor that asks SQLite."""
 
     def execute(self, operation: str, parameters: Sequence[object] = (), *, idempotency_key: str | None = None) -> Self:
-        """As the client does, and of a statement without rows nothing is kept: the service has none."""
+        """Execute as the client does; a statement without rows, which the service does not have, leaves nothing behind."""
         super().execute(operation, parameters, idempotency_key=idempotency_key)
         if not self.connection.asked.description:  # type: ignore[attr-defined]
             self._forget()
@@ -37,13 +37,13 @@ class Cursor(dbapi.Cursor):
 
 
 class Connection(dbapi.Connection):
-    """Of SQLite, to one database in memory for each test."""
+    """A connection of SQLite, to one database in memory for each test."""
 
     database: sqlite3.Connection
     asked: sqlite3.Cursor
 
     def cursor(self) -> Cursor:
-        """One that asks SQLite."""
+        """A cursor that asks SQLite."""
         self.check_open()
         return Cursor(self)
 

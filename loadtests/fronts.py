@@ -47,7 +47,7 @@ FRONTS: Final = ("nginx", "haproxy")
 
 
 def program(name: str) -> str | None:
-    """Where a front is installed; None where it is not."""
+    """The path of a front's program; None if it is not installed."""
     return shutil.which(name, path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 
 

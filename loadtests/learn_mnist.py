@@ -49,7 +49,7 @@ MOMENTUM: Final = 0.9
 
 @dataclass(frozen=True)
 class Settings:
-    """Of a descent: the longest gradient (None: as the declared bounds allow), the steps and their length."""
+    """The settings of a descent: the longest gradient (None: as the declared bounds allow), the steps, their length."""
 
     l2_clip: float | None
     certified: int  # steps that use the budget up, if each costs the worst case
@@ -60,12 +60,12 @@ class Settings:
 
     @property
     def steps(self) -> int:
-        """All of them."""
+        """The number of all steps."""
         return self.certified + self.beyond
 
     @property
     def share(self) -> float:
-        """Of the budget, that a query costs at most."""
+        """The share of the budget that a query costs at most."""
         return 1 / self.certified
 
 
@@ -80,8 +80,8 @@ UNCLIPPED: Final = {
     "clip above every norm, three certified steps": Settings(ABOVE_EVERY_NORM, 3, 20),
     "clip above every norm, three certified steps and more": Settings(ABOVE_EVERY_NORM, 3, 20, beyond=37),
 }
-"""Of scattered features at epsilon 0.3: the best that was found of each, by the number and length of the steps; then
-one with the noise of three certified steps, which is not the best for either.
+"""Settings for scattered features at epsilon 0.3: the best that was found of each, by the number and length of the
+steps; then one with the noise of three certified steps, which is not the best for either.
 """
 SETTINGS: Final = {
     "pixels": {"0.3": BEFORE, "0.5": BEFORE, "1": BEFORE},
@@ -167,7 +167,7 @@ def report(title: str, runs: Sequence[tuple[Run, Spent]]) -> None:
 
 
 def fits(digits: Digits, epsilon: str, settings: Settings, seeds: int) -> Sequence[tuple[Run, Spent]]:
-    """So many runs, each in a dataset of its own, in a service of their own."""
+    """The runs of `seeds` seeds, each in a dataset of its own, in a service of their own."""
     with throw_away_home() as home, serving(home, environment=WITHOUT_SLOTS) as rig:
         runs = []
         for seed in range(seeds):

@@ -207,7 +207,7 @@ def registration(dataset: str, count: int) -> dict[str, Any]:
 
 
 def people(others: int, person: Person | None, *, limit: str | None = None) -> pa.Table:
-    """So many others, the same every time but for their limit, and the differing person among them."""
+    """The differing person among `others` people, who are the same every time but for their limit."""
     source = np.random.default_rng(1)
     columns: dict[str, list[Any]] = {
         "person_id": [f"p{n}" for n in range(others)],

@@ -37,7 +37,7 @@ class Side:
     _affordable: dict[bytes, int] = field(default_factory=dict)
 
     def wires(self, count: int) -> list[PeerConnection]:
-        """So many connections of this side, in random order: with several workers each belongs to one of them."""
+        """Take `count` connections of this side in random order: with several workers each belongs to one of them."""
         while len(self._wires) < max(count, CONNECTIONS):
             self._wires.append(PeerConnection(self.url, self.key))
         sample = self.source.sample(self._wires, count)
@@ -182,7 +182,7 @@ def beside(side: Side) -> Features:
 
 
 def crowd(question: dict[str, Any]) -> Callable[[Side], Features]:
-    """The same query on many connections at once."""
+    """Ask one query on many connections at once."""
 
     def attempt(side: Side) -> Features:
         wires = side.wires(CROWD)

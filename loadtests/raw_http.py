@@ -26,7 +26,7 @@ class Reply:
 
     @property
     def closes(self) -> bool:
-        """Whether it is the last one of its connection."""
+        """Tell whether it is the last reply of its connection."""
         return b"\r\nconnection: close" in self.head.lower()
 
 

@@ -45,7 +45,7 @@ class Separation:
 
     @property
     def low(self) -> float:
-        """Whether the figure is at least this, within the error allowed."""
+        """The larger of the two lower limits: one of the figures is at least this, within the error allowed."""
         return max(self.auc.low, self.guess.low)
 
 

@@ -75,7 +75,7 @@ class Form:
     is_cut: bool = False
     """The connection ends right after the last piece, by a reset, instead of after a reply."""
     is_closed: bool = False
-    """The same, by an ordinary end."""
+    """The connection ends right after the last piece, in the ordinary way."""
 
 
 @dataclass(frozen=True, kw_only=True)

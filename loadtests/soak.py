@@ -105,7 +105,7 @@ def cuts_alone(ground: BaseVersion, seed: int) -> int:
 
 
 def cuts_together(ground: BaseVersion, seed: int) -> int:
-    """The same, under load."""
+    """Connections end around COMMIT, under load."""
     with ground.stage(4 * TRIALS, is_witnessed=False) as (stage, _):
         return cut_in_a_crowd(stage, TRIALS, clients=4, seed=seed)
 
@@ -178,7 +178,7 @@ class Tally:
         print(f"{name} seed {seed}: {dict(self.faults)}, {len(self.failures)} failures", flush=True)
 
     def is_within(self, minutes: float) -> bool:
-        """Whether there is time left."""
+        """Tell whether there is time left."""
         return time.monotonic() - self.started < minutes * 60
 
     def keep(self, seen: Mapping[str, int]) -> None:
