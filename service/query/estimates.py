@@ -24,7 +24,7 @@ RELIABLE_MIN: Final = 5
 Just there, an interval of 1.96 standard errors holds a ratio in 93 to 97 of 100 cases.
 """
 INTERPOLATED_SHARE: Final = 0.1
-"""Where a bin has more of the rows, a quantile within it is said to be interpolated."""
+"""The share of the rows in one bin above which an answer says that a quantile within it is interpolated."""
 
 
 @dataclass(frozen=True, slots=True)

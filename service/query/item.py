@@ -135,7 +135,7 @@ class Item(Closed):
 
     KIND: ClassVar[str]
     FORM: ClassVar[Form | None] = None
-    """None: a page does not offer it."""
+    """The item as a page offers it; None for an item that no page offers."""
     stands_alone: ClassVar[bool] = False
     """It is alone in `select`, is of the table of individuals, and its sum is not reduced.
 
@@ -149,7 +149,7 @@ class Item(Closed):
     is_composite: ClassVar[bool] = False
     """It is worked out from linear items, which are compiled in its place."""
     one_number: ClassVar[Literal["always", "of individuals", "no"]] = "no"
-    """Whether an individual has one number in it, by which Laplace noise is priced."""
+    """The tables of which each individual has one number in it, so that Laplace noise can be priced."""
 
     @classmethod
     def form_document(cls) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ KEYS_AT_ONCE: Final = 2**12
 """Keys that become Python strings, and are freed again, in a millisecond each, during which the GIL is held."""
 _PLAIN: Final = "^(?:0|[1-9][0-9]*|[a-z_][a-z0-9_.@+-]*|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$"
 _HEX_CHARACTERS: Final = 32
-"""Of a UUID without hyphens, whose plain form has them."""
+"""The length of a UUID without hyphens; its plain form has them."""
 
 
 class ArrowKeys(Keys):

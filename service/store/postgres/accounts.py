@@ -118,7 +118,7 @@ WHERE dataset_id = %s
 
 SLOTS_BY_TOMBSTONE: Final = SLOTS_BY_KEY.replace("key = key_asked", "tombstone = decode(key_asked, 'hex')")
 SLOTS_BY_PLAIN_FORM: Final = SLOTS_BY_KEY.replace("key = key_asked", "plain = key_asked")
-"""As SLOTS_BY_KEY, of plain forms; one that several individuals have is found several times."""
+"""SLOTS_BY_KEY for plain forms; one that several individuals have is found several times."""
 _BEFORE: Final = Struct(">hiiiii")  # how many fields; then each with its length before it, here up to the key's
 _AFTER: Final = Struct(">iqi")  # the limit, and the length of what comes last
 _LENGTH: Final = Struct(">i")
