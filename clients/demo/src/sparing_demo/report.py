@@ -154,12 +154,12 @@ class DemoReport:
 
     @property
     def active_share(self) -> float:
-        """Of all visits to all areas, the share that was counted."""
+        """The share of all visits to all areas that was counted."""
         return active_share(self.results)
 
     @property
     def active_share_last_50(self) -> float:
-        """The same for the fifty areas asked about last, when most budgets are used."""
+        """The share of the visits to the fifty areas asked about last that was counted, when most budgets are used."""
         return active_share(self.results[-50:])
 
     def share_found_by(self, number: int) -> float:
@@ -213,7 +213,7 @@ def worst_case_queries(*, budget_rho: Decimal, worst_case_rho: Decimal) -> int:
 
 
 def active_share(results: Iterable[AreaResult]) -> float:
-    """Of all visits to the areas of `results`, the share whose visitor could still pay; 1 when there was none."""
+    """The share of the visits to the areas of `results` whose visitor could still pay; 1 when there was no visit."""
     charged = left_out = 0
     for result in results:
         charged, left_out = charged + result.charged, left_out + result.left_out

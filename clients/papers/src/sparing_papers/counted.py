@@ -17,7 +17,7 @@ __all__ = ["Promised", "Served", "answers_until_left_out", "served"]
 
 BATCH: Final = 256
 ENVIRONMENT: Final = {"SPARING_RELEASE_SLOT_MS": "0", "SPARING_DRAIN_NOTICE_MS": "0", "SPARING_LOG": "json"}
-"""Nobody attacks this service by time, and no balancer has to be told that it ends."""
+"""Settings for a service that is not attacked by time, and that no balancer has to see end."""
 TABLES: Final = {"people": {"kind": "individuals", "key": "person_id", "columns": {}}}
 
 

@@ -20,7 +20,7 @@ CLASSES: Final = 10
 CELLS: Final = 7
 DIRECTIONS: Final = 8
 STEP: Final = 2.0**-8
-"""Of the features: 0 to 255 stand for 0 to 255/256."""
+"""The step of the features: 0 to 255 stand for 0 to 255/256."""
 
 
 def read_digits(file: Path) -> Labelled:

@@ -28,7 +28,7 @@ __all__ = ["FIGURES", "counter_reading", "discretised_reading", "rogers_steps"]
 DELTA: Final = Decimal("1e-5")
 STEP_EPSILON: Final = Fraction(1, 100)
 SCALE: Final = 2.0**20
-"""Of Laplace noise in steps of the grid, and a hundredth of it is one individual's number."""
+"""The scale of Laplace noise in steps of the grid; a hundredth of it is one individual's number."""
 ANY_STEP_UNITS: Final = math.ceil(STEP_EPSILON**2 / 2 * UNITS_PER_RHO)
 EPSILON_MAX: Final = 1.0
 

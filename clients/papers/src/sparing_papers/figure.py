@@ -29,7 +29,7 @@ class Table:
         return [tuple(float(cell) for cell in row) for row in found]
 
     def columns(self, *key: Cell) -> list[tuple[float, ...]]:
-        """The same, column by column."""
+        """The numbers behind a key, column by column. Raises as `series` does."""
         return list(zip(*self.series(*key), strict=True))
 
 

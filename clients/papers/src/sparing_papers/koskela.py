@@ -75,7 +75,7 @@ def log_delta_of_all_orders(steps: int, epsilon: float) -> float:
 
 
 def log_delta_of_whole_orders(steps: int, epsilon: float) -> float:
-    """The same over the whole orders from 2 to 32, as in the authors' script."""
+    """The logarithm of the least delta over the whole orders from 2 to 32, as in the authors' script."""
     return min(0.0, *(_log_delta(steps, order, epsilon) for order in WHOLE_ORDERS))
 
 
@@ -118,7 +118,7 @@ def compute_figure_3(request: Request) -> Table:
 
 
 def compute_figure_4(request: Request) -> Table:
-    """The same after 300, 500 and 900."""
+    """Delta by epsilon after 300, 500 and 900 counts."""
     return _curves(request, STEPS_COMPARED, 1.1)
 
 

@@ -35,7 +35,7 @@ CERTIFIED: Final = 50
 STEPS: Final = 100
 LOOKS: Final = range(0, STEPS + 1, 5)
 FIRST_SHOWN: Final = 25
-"""Of accuracies and losses: those of the first steps would hide all others."""
+"""The first step whose accuracy and loss are shown: those of earlier steps would hide all others."""
 BINS: Final = 44
 OTHERS: Final = "#c3cad4"
 COLOURS: Final = {0.5: GREY, 1.0: BLUE, 2.0: TEAL, 5.0: ORANGE}
@@ -86,7 +86,7 @@ def epsilon_shares(found: Fit, settings: Descent, epsilon_max: float) -> list[tu
 
 
 def shares_of_rho(rho_spent: NDArray[np.float64], epsilon_max: float) -> list[tuple[float, float]]:
-    """The same of spent totals (n,); the edges are turned into rho."""
+    """The share of individuals by their own epsilon, found from spent totals (n,); the edges are turned into rho."""
     edges = [epsilon_max * number / BINS for number in range(1, BINS + 1)]
     # The last edge is the budget itself, of which floats may be a last digit above.
     limits = np.array([_rho_of(edge) for edge in edges[:-1]])

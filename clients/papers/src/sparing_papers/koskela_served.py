@@ -36,13 +36,13 @@ __all__ = ["FIGURES", "Active", "Asked", "ServedFit", "compute", "fit_through_se
 NAME: Final = "people"
 QUICK_PEOPLE: Final = 800
 ACTIVE_SHARES: Final = (0.25, 0.5, 0.75)
-"""Of the budget, that individuals have left."""
+"""The shares of the budget that individuals have left."""
 ACTIVE_COST: Final = 0.002
-"""Of the budget, that one query of `active` costs those whom it counts."""
+"""The share of the budget that one query of `active` costs those whom it counts."""
 FEATURE_STEP: Final = 2.0**-10
-"""Of the features in the service: the largest, which is between 1 and 2, has 2^11 steps or fewer. They are exact."""
+"""The step of the features in the service: the largest, between 1 and 2, has at most 2^11 steps. They are exact."""
 ARGUMENT_STEP: Final = 2.0**-10
-"""Of a prediction's argument, in the service."""
+"""The step of a prediction's argument, in the service."""
 COLUMNS: Final[Mapping[str, object]] = {
     "income": {"type": "integer", "lower": INCOME_EDGES[0], "upper": INCOME_EDGES[-1]},
     "age": {"type": "integer", "lower": AGE_BOUNDS[0], "upper": AGE_BOUNDS[1]},
@@ -126,7 +126,7 @@ def fit_through_service(
 
 
 def _features() -> list[Any]:
-    """As `People.features`."""
+    """The features of `People.features`, in a query."""
     return [
         one_hot(col("income").bins(list(INCOME_EDGES))),
         feature((col("age") - 44) * (1 / 16)),
