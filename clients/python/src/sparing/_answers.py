@@ -234,7 +234,7 @@ class Answer:
 
     @property
     def matrix(self) -> Any:  # noqa: ANN401 - as above
-        """Of `moments`, the symmetric matrix with a row for each feature; of a gradient, a number for each feature.
+        """The symmetric matrix of `moments`, with a row for each feature; of a gradient, a number for each feature.
 
         A gradient of several classes has a row for each. Raises ValueError for other items, ImportError without numpy.
         """
@@ -252,11 +252,11 @@ class Answer:
         return frame
 
     def to_polars(self) -> Any:  # noqa: ANN401 - as above
-        """The same of polars."""
+        """The columns of `to_pandas` as a data frame of polars. Raises ImportError."""
         return _library("polars").DataFrame(self._columns(), strict=False)
 
     def to_arrow(self) -> Any:  # noqa: ANN401 - as above
-        """The same as a pyarrow table, with the caveats in the metadata of its schema."""
+        """The columns of `to_pandas` as a pyarrow table, with the caveats in the metadata of its schema."""
         table = _library("pyarrow").table(self._columns())
         return table.replace_schema_metadata({"caveats": "\n".join(self.caveats)})
 

@@ -36,7 +36,7 @@ def answered(asked: Asked[QueryBuilder, Result], run: str | None) -> Result:
 
 
 async def answered_async(asked: Asked[AsyncQueryBuilder, Result], run: str | None) -> Result:
-    """The same of an asynchronous client."""
+    """Ask the queries of an asynchronous client one after the other, under the keys of `answered`."""
     try:
         query = next(asked)
         for number in count():

@@ -23,7 +23,7 @@ from sparing._requests import Request
 
 T = TypeVar("T")
 AsyncBeforeSending = Callable[[str, str, Mapping[str, object]], Awaitable[None] | None]
-"""As `BeforeSending`; what it returns is awaited, if it can be."""
+"""A `BeforeSending` whose result is awaited, if it can be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

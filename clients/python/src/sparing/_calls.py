@@ -55,7 +55,7 @@ def listing(model: type[T], where: str, **params: str | int | None) -> Stream[T]
 
 
 def listing_by(read_item: Callable[[object], T], where: str, **given: str | int | None) -> Stream[T]:
-    """The same, of items that `read_item` makes of JSON."""
+    """Every item of a listing, made of its JSON by `read_item`, fetched page by page; None is not sent."""
     params: dict[str, str | int] = {name: value for name, value in given.items() if value is not None}
     cursors = set[str]()
     for _ in range(PAGES_MAX):

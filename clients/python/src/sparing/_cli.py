@@ -65,7 +65,7 @@ class _Session:
         self.out.write(f"{shown}\n")
 
     def show_priced(self, found: Answer | Preview, text: Callable[[Any], str]) -> None:
-        """The same, with warnings beside JSON too."""
+        """Print an answer or a preview as `show` does, with warnings beside JSON too."""
         self.show(found, text)
         if self.arguments.json:
             self.err.writelines(f"{line}\n" for line in warning_lines(found))

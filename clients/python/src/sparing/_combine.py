@@ -36,7 +36,7 @@ class Combined:
 
     @property
     def axes(self) -> tuple[Mapping[str, object], ...]:
-        """The same in a few lines."""
+        """The labels in a few lines, as the answers have them."""
         return self.answers[0].axes
 
     @property
@@ -251,7 +251,7 @@ def _weights(sigmas: Sequence[float]) -> tuple[float, ...]:
 
 
 def _joint_sigma(sigmas: Sequence[float]) -> float:
-    """Of the weighted mean."""
+    """The standard deviation of the weighted mean."""
     least = min(sigmas)
     return least / math.sqrt(math.fsum((least / sigma) ** 2 for sigma in sigmas))
 

@@ -19,7 +19,7 @@ def common(numbers: PerItem) -> float:
 
 
 def by_coordinate(numbers: PerItem, axes: Sequence[Mapping[str, object]], dimension: int) -> tuple[float, ...]:
-    """Of each coordinate the number of its item. Raises ValueError where the axes have other items."""
+    """The number of each coordinate, which is that of its item. Raises ValueError where the axes have other items."""
     if not isinstance(numbers, tuple):
         return (numbers,) * dimension
     sizes = [size for _, size in items_of(axes)]

@@ -83,7 +83,7 @@ def _reader(kind: Any) -> Reader:  # noqa: ANN401 - an annotation has no narrowe
 
 
 def _union(kinds: tuple[Any, ...]) -> Reader:
-    """Of `X | None`; of one or several, such as `float | tuple[float, ...]`; and of a word or an object."""
+    """The reader of `X | None`, of one value or several (`float | tuple[float, ...]`), and of a word or an object."""
     readers = [_reader(kind) for kind in kinds if kind is not types.NoneType]
 
     def chosen(value: object, name: str) -> object:

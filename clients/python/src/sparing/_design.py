@@ -123,7 +123,7 @@ def _whole(values: Doubles, lower: int) -> NDArray[np.int64]:
 
 
 def _text(value: object) -> str:
-    """As categories are compared: a whole double is an integer, a boolean of numpy one of Python."""
+    """The text by which categories are compared: a whole double is an integer, a boolean of numpy one of Python."""
     value = value.item() if hasattr(value, "item") else value
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 

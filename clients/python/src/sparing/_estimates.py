@@ -68,7 +68,7 @@ class Variance(Estimate):
     noise_variances: tuple[float, float, float]  # of squares, sum and count
 
     def interval(self, confidence: float = 0.95) -> Interval:
-        """As Fieller's interval of a ratio (`sparing._rooms.estimates.variance_interval`).
+        """An interval of the variance, found as Fieller's of a ratio (`sparing._rooms.estimates.variance_interval`).
 
         Raises ValueError for a confidence not above 0 and below 1.
         """

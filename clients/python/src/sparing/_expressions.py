@@ -20,14 +20,14 @@ Literal = str | Exact | bool | dt.date
 
 
 SEVERAL_MAX: Final = 64
-"""So many functionals have a form of their own; more are sent as a matrix."""
+"""The most functionals that have a form of their own; more are sent as a matrix."""
 
 
 class SparseMatrix(Protocol):
     """A sparse matrix or array of scipy, in any format."""
 
     def tocsr(self, copy: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002 - of scipy
-        """The same in compressed sparse rows."""
+        """The matrix in compressed sparse rows."""
 
 
 Weights: TypeAlias = Mapping[Literal, float] | Sequence[Mapping[Literal, float]] | SparseMatrix

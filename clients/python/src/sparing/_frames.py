@@ -42,7 +42,7 @@ def parquet_of(frame: Frame, columns: Columns, declared: Sequence[str]) -> bytes
 
 
 def parquet_of_arrow(table: Any, columns: Columns, declared: Sequence[str]) -> bytes:  # noqa: ANN401 - see Frame
-    """The same of a pyarrow table."""
+    """The declared columns of a pyarrow table as a Parquet file."""
     names = chosen_columns(table.column_names, columns, declared)
     sink = io.BytesIO()
     writer = importlib.import_module("pyarrow.parquet")

@@ -27,7 +27,7 @@ class _Item:
     own: Mapping[str, Sequence[object]]
 
     def text(self, place: int) -> str:
-        """As `select` has it; functionals of which there are several are numbered."""
+        """The name of a number in `select`; several functionals are numbered."""
         return f"{self.title}[{place}]" if self.size > 1 and not self.own else self.title
 
     def label(self, place: int) -> dict[str, object]:
@@ -51,7 +51,7 @@ class Labels(Sequence[Label]):
 
     @cached_property
     def _begins(self) -> list[int]:
-        """Of each item the first coordinate, and then the number of all within a group."""
+        """The first coordinate of each item, and at the end the number of coordinates of a group."""
         return [0, *accumulate(item.size for item in self._items)]
 
     def __len__(self) -> int:
@@ -86,7 +86,7 @@ class Labels(Sequence[Label]):
         return f"Labels(of {len(self):,} numbers)"
 
     def columns(self) -> dict[str, list[object]]:
-        """Of each name the value in every label, None where a label lacks it."""
+        """The values of each name, one for every label; None where a label lacks the name."""
         times, inner, found = 1, len(self), {}
         for name, values in self._groups.items():
             inner //= len(values)
@@ -183,7 +183,7 @@ def _item(axis: Axis) -> _Item:
 def _of_classes(
     features: Sequence[object] | None, classes: Sequence[object] | None, size: int
 ) -> dict[str, Sequence[object]]:
-    """Of each number its class, where there are classes, and its feature; those that are not listed are numbered."""
+    """The class of each number, if there are classes, and its feature; those that are not listed are numbered."""
     if features is None:
         features = range(size // len(classes or (0,)))
     if classes is None and size > len(features):
@@ -194,7 +194,7 @@ def _of_classes(
 
 
 def _pairs(features: Sequence[object]) -> dict[str, Sequence[object]]:
-    """Of each pair of features the first and the second, row by row of the triangle."""
+    """The first and the second feature of each pair, row by row of the triangle."""
     first, second = zip(*combinations_with_replacement(features, 2), strict=True)
     return {"feature": first, "with": second}
 

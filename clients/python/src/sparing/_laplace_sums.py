@@ -61,7 +61,7 @@ def noise_quantile(confidence: float, *, has_laplace: bool) -> float:
 
 @lru_cache(maxsize=256)
 def _quantile(scales: tuple[float, ...], sigma: float, confidence: float) -> float:
-    """The same for scales in increasing order; the largest of all is 1."""
+    """The bound of `laplace_sum_quantile` for scales in increasing order; the largest of them and sigma is 1."""
     beyond = 1 - confidence
     if len(scales) == 1 and not sigma:
         return -math.log1p(-confidence) * (1 + 2.0**-47)

@@ -12,9 +12,9 @@ from sparing._expressions import Column, Condition, Exact, Group, Item, Value, p
 from sparing._query import GroupKey, key_json
 
 Link = Word["logistic", "softmax", "identity"]
-"""To a probability, to a value of the target, and to the number itself."""
+"""The functions from a linear prediction to a probability, to a value of the target, and to the number itself."""
 Loss = Word["logistic", "softmax", "squared"]
-"""Of a boolean target, of a column or bin as the target, and of a number."""
+"""The losses, in this order for a target that is a boolean, a column or bin, and a number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def half_width(*, sigma: float, grid: float, confidence: float = 0.95) -> float:
 
 
 def laplace_half_width(*, scale: float, grid: float, confidence: float = 0.95) -> float:
-    """The same of Laplace noise: it is within k steps with probability 1 - e^(-(k + 1/2) grid / scale).
+    """The half width of Laplace noise, which is within k steps with probability 1 - e^(-(k + 1/2) grid / scale).
 
     Raises:
         ValueError: scale or grid is not positive and finite, or the confidence not above 0 and below 1.

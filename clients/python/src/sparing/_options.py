@@ -26,7 +26,7 @@ class SenderOptions:
         raise TypeError("a client is not pickled, because its API key would be: make one in the process that needs it")
 
     def __deepcopy__(self, memo: Mapping[int, object]) -> Self:
-        """The same: copies of a client share its connections."""
+        """Return these options themselves: copies of a client share its connections."""
         return self
 
     def __post_init__(self) -> None:
@@ -43,7 +43,7 @@ class SenderOptions:
         return self.timeout.read or 0.0
 
     def with_options(self, *, timeout: float | None, max_retries: int | None) -> Self:
-        """The same with other options; None keeps one. Raises as `timeout_of` and `RetryPolicy` do."""
+        """A copy with another timeout or other retries; None keeps one. Raises as `timeout_of` and `RetryPolicy` do."""
         return replace(
             self,
             timeout=self.timeout if timeout is None else timeout_of(timeout),

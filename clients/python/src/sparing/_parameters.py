@@ -152,7 +152,7 @@ class KnownHashes:
 
 
 KNOWN: Final = KnownHashes()
-"""Of this process: a hash that another analyst has sent is refused as unknown, and its numbers are sent then."""
+"""The hashes of this process: one that another analyst has sent is refused as unknown; its numbers are sent then."""
 
 
 def is_unknown(refusal: InvalidRequestError) -> bool:

@@ -29,7 +29,7 @@ class Selected:
 
     @property
     def measure(self) -> str:
-        """Of which numbers of several items are alike: a histogram is a count by one column more."""
+        """The kind of the numbers: items of one kind can be compared. A histogram is a count by one column more."""
         return "count" if self.item.startswith("histogram(") else self.item
 
     def within(self, group: Mapping[str, object]) -> tuple[float, ...]:

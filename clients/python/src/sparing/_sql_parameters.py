@@ -54,7 +54,7 @@ def literal(value: object) -> str:
 
 
 def _number(number: float | Decimal) -> str:
-    """In parentheses where it is negative, so that a minus before it is no comment."""
+    """The literal of a number; a negative one is in parentheses, so that a minus before it begins no comment."""
     if not math.isfinite(number):
         raise ParameterError(f"{number} has no literal in SQL")
     text = format(number, "f") if isinstance(number, Decimal) else repr(number + 0)
@@ -62,7 +62,7 @@ def _number(number: float | Decimal) -> str:
 
 
 def _places(text: str) -> list[int]:
-    """Where each `?` stands; the tokens are those of the parser, which agree with it on where a text ends."""
+    """The place of each `?`; the tokens are the parser's own, so that both agree on the end of a text."""
     try:
         import sqlglot  # noqa: PLC0415 - an extra of this library
         from sqlglot.errors import SqlglotError  # noqa: PLC0415

@@ -22,7 +22,7 @@ TYPES: Final[Mapping[str, type[types.TypeEngine[Any]]]] = {
     "integer": types.Integer,
     "real": types.Float,
 }
-"""Of a column by its type in the schema. Those of another type, which holds limits, cannot be asked about."""
+"""SQLAlchemy's types by the schema's. A column of another type, which holds limits, cannot be asked about."""
 
 
 def _number(text: str) -> float | list[float]:
@@ -107,7 +107,7 @@ class SparingDialect(default.DefaultDialect):
         return True
 
     def get_schema_names(self, connection: Any, **kw: Any) -> list[str]:  # noqa: ANN401, ARG002 - as above
-        """None: a dataset has its tables and no schemas."""
+        """No names: a dataset has its tables and no schemas."""
         return []
 
     def get_table_names(self, connection: Any, schema: str | None = None, **kw: Any) -> list[str]:  # noqa: ANN401 - as above
@@ -115,7 +115,7 @@ class SparingDialect(default.DefaultDialect):
         return [] if schema else list(self._tables(connection, **kw))
 
     def get_view_names(self, connection: Any, schema: str | None = None, **kw: Any) -> list[str]:  # noqa: ANN401, ARG002 - as above
-        """None."""
+        """No names: a dataset has no views."""
         return []
 
     def has_table(self, connection: Any, table_name: str, schema: str | None = None, **kw: Any) -> bool:  # noqa: ANN401 - as above
@@ -132,12 +132,12 @@ class SparingDialect(default.DefaultDialect):
         ]
 
     def get_pk_constraint(self, connection: Any, table_name: str, schema: str | None = None, **kw: Any) -> Any:  # noqa: ANN401 - as above
-        """None: keys of individuals cannot be asked about."""
+        """No primary key: keys of individuals cannot be asked about."""
         self._table(connection, table_name, schema, **kw)
         return {"constrained_columns": [], "name": None}
 
     def get_foreign_keys(self, connection: Any, table_name: str, schema: str | None = None, **kw: Any) -> list[Any]:  # noqa: ANN401 - as above
-        """None, for the same reason."""
+        """No foreign keys, for the same reason."""
         self._table(connection, table_name, schema, **kw)
         return []
 

@@ -116,7 +116,7 @@ ERRORS: Final[Mapping[type[builtins.Exception], type[Error]]] = {
     ValueError: InterfaceError,
     TypeError: InterfaceError,
 }
-"""Of the client's exceptions the first that fits."""
+"""The errors of this module by the client's exceptions, of which the first that fits is used."""
 
 
 def connect(

@@ -125,7 +125,7 @@ class _LinearModel(ABC):
     def fit(
         self, dataset: DatasetQueries, *, where: Condition | None = None, share: float = 0.05, run: str | None = None
     ) -> Self:
-        """Ask the queries, at most at this share of each individual's budget in all.
+        """Fit the model by queries that cost at most this share of each individual's budget in all.
 
         Args:
             dataset: `client.dataset(name)`.
@@ -153,7 +153,7 @@ class _LinearModel(ABC):
         share: float = 0.05,
         run: str | None = None,
     ) -> Self:
-        """The same with the dataset of an `AsyncClient`."""
+        """Fit the model as `fit` does, with the dataset of an `AsyncClient`."""
         if not isinstance(dataset, AsyncDatasetQueries):
             raise TypeError(f"fit_async takes client.dataset(name) of an AsyncClient, not {dataset!r}")
         self._begin(await dataset.describe())
@@ -397,7 +397,7 @@ class LogisticRegression(_LinearModel):
         bins: int = 32,
         run: str | None = None,
     ) -> Evaluation:
-        """The same with the dataset of an `AsyncClient`."""
+        """Evaluate the model as `evaluate` does, with the dataset of an `AsyncClient`."""
         source = Source(query=dataset.query, where=where, share=share)
         return await answered_async(self._evaluating(source, bins), run)
 

@@ -199,7 +199,7 @@ class FakeService:
         return made
 
     def async_client(self, *, api_key: str | None = None, **options: Any) -> AsyncClient:  # noqa: ANN401 - as above
-        """The same for asyncio; close it with `aclose`."""
+        """An `AsyncClient` of this service that waits for nothing; close it with `aclose`."""
 
         async def sleep(_: float) -> None: ...
 

@@ -24,7 +24,7 @@ class Details(TypedDict, total=False):
 
 
 class Changes(Details, total=False):
-    """The same, and the name."""
+    """The facts of a principal that may change, and its name."""
 
     name: str
 

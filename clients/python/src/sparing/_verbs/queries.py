@@ -22,7 +22,7 @@ from sparing._retry import Repeat
 from sparing._wire import json_of
 
 _FORMS: Final = f"application/json, {NPZ}"
-"""Of the two the service chooses npz where an answer has more numbers than labels."""
+"""The two forms of an answer; the service chooses npz for one with more numbers than labels."""
 
 
 def ask(question: QueryRequest | WrittenQuery, idempotency_key: str | None) -> Call[Answer]:

@@ -19,10 +19,10 @@ from sparing.research.subsampled_rdp import MU_MAX, epsilons_of_divergences, ref
 Doubles = NDArray[np.float64]
 Number = float | str | Decimal
 Loss = Literal["squared", "logistic", "softmax"]
-"""As in a query for a gradient: of numbers, of 0 and 1, and of classes from 0 on."""
+"""The losses of a query for a gradient, in this order for labels that are numbers, 0 and 1, and classes from 0 on."""
 
 LEAST_SHARE: Final = 0.01
-"""Of the clip: a shorter gradient is charged as that."""
+"""The least share of the clip that is charged: a shorter gradient is charged as this."""
 _ROUNDINGS: Final = 1 + 1e-11  # prices are a relative 1e-12 off
 _COLUMNS_MAX: Final = 4096  # half of numpy's buffer
 
@@ -113,7 +113,9 @@ class PoissonFilter(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenyiFilter(PoissonFilter):
-    """By the Rényi divergence of one order: Feldman and Zrnic 2021, Theorem 4.5. The amount is the divergence over it.
+    """A filter by the Rényi divergence of one order: Feldman and Zrnic 2021, Theorem 4.5.
+
+    The amount is the divergence over the order.
 
     Attributes:
         order: above 1 and at most 10,000, fixed beforehand.
@@ -124,27 +126,30 @@ class RenyiFilter(PoissonFilter):
     order: float
 
     def prices(self, mus: Doubles, sampling_rate: float) -> Doubles:
-        """Of a subsampled Gaussian: Mironov, Talwar and Zhang 2019."""
+        """The divergences of a subsampled Gaussian over the order: Mironov, Talwar and Zhang 2019."""
         prices: Doubles = subsampled_divergences(mus, rate=sampling_rate, orders=[self.order])[:, 0] / self.order
         return prices
 
     @property
     def budget_units(self) -> int:
-        """By the conversion of Canonne, Kamath and Steinke 2020."""
+        """The budget by the conversion of Canonne, Kamath and Steinke 2020."""
         return _budget_units(RenyiAccounting(order=self.order), self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianFilter(PoissonFilter):
-    """By Gaussian DP, whatever the sampling: Koskela, Tobaben and Honkela 2023, Theorem 12. The amount is mu^2 / 2."""
+    """A filter by Gaussian DP, with any sampling: Koskela, Tobaben and Honkela 2023, Theorem 12.
+
+    The amount is mu^2 / 2.
+    """
 
     def prices(self, mus: Doubles, sampling_rate: float) -> Doubles:  # noqa: ARG002 - a sampled step is no cheaper
-        """Of a full batch: no smaller mu holds for a sampled step."""
+        """The amounts of a full batch: no smaller mu holds for a sampled step."""
         return mus * mus / 2
 
     @property
     def budget_units(self) -> int:
-        """By the curve of Gaussian DP."""
+        """The budget by the curve of Gaussian DP."""
         return _budget_units(GAUSSIAN, self)
 
 
@@ -183,7 +188,7 @@ class PoissonRun:
         return epsilons_of_divergences(divergences, orders=orders, delta=delta)
 
     def loss_epsilons(self, individuals: Sequence[int] | None = None, *, delta: float) -> Doubles:
-        """The same by privacy loss distributions: smaller, and slower.
+        """The epsilons by privacy loss distributions: smaller than those of `epsilons`, and slower.
 
         Koskela, Tobaben and Honkela 2023, Appendix D. Raises ValueError for an individual that was not followed and a
         delta outside [1e-20, 1).
@@ -388,7 +393,7 @@ def _blocks(matrix: Doubles) -> Iterator[Doubles]:
 
 
 def _labels(labels: ArrayLike, settings: PoissonDescent, people: int) -> NDArray[Any]:
-    """As many numbers as there are individuals, of the kind that the loss takes. Raises ValueError."""
+    """The labels as one number for each individual, of the kind that the loss takes. Raises ValueError."""
     found = np.asarray(labels, dtype=np.float64)
     if found.shape != (people,) or not np.isfinite(found).all():
         raise ValueError(f"labels must be {people} finite numbers, one for each individual")
