@@ -23,7 +23,7 @@ class Cursor(dbapi.Cursor):
     """A cursor that asks SQLite."""
 
     def execute(self, operation: str, parameters: Sequence[object] = (), *, idempotency_key: str | None = None) -> Self:
-        """Execute as the client does; a statement without rows, which the service does not have, leaves nothing behind."""
+        """Execute as the client does; a statement without rows, which the service does not have, leaves nothing."""
         super().execute(operation, parameters, idempotency_key=idempotency_key)
         if not self.connection.asked.description:  # type: ignore[attr-defined]
             self._forget()
