@@ -171,11 +171,11 @@ class GaussianAccounting(Accounting):
         return "gdp"
 
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
-        """By the exact curve at mu = sqrt(2 rho)."""
+        """The exact curve decides, at mu = sqrt(2 rho)."""
         return bool(delta_of_mu(epsilon, mu_of_units_exactly(units)) * MARGIN <= real(delta))
 
     def budget_units(self, *, epsilon: Decimal, delta: Decimal) -> int:
-        """By bisection: delta increases with mu."""
+        """The budget by bisection: delta increases with mu."""
         _refuse_guarantee(epsilon, delta)
         low, high = 0, LIMIT_UNITS_MAX + 1  # low is certified; high is not, or not allowed
         while high - low > 1:
@@ -191,7 +191,7 @@ class GaussianAccounting(Accounting):
         return 4 * units
 
     def epsilon_time_uniform(self, spent_units: int, *, budget_units: int, delta: Decimal) -> float:
-        """By levels of spending, each with its best order."""
+        """The epsilon by levels of spending, each with its best order."""
         return _by_levels(spent_units, budget_units, delta)
 
     def mu_of_units(self, units: int) -> float:
@@ -225,7 +225,7 @@ class ConcentratedAccounting(Accounting):
         return "zcdp"
 
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
-        """By the largest rho of the conversion."""
+        """The largest rho of the conversion decides."""
         return bool(amount_of_units(units) * MARGIN <= amount_of_best_order(epsilon, delta, self.conversion))
 
     def budget_units(self, *, epsilon: Decimal, delta: Decimal) -> int:
@@ -238,7 +238,7 @@ class ConcentratedAccounting(Accounting):
         return 4 * units
 
     def epsilon_time_uniform(self, spent_units: int, *, budget_units: int, delta: Decimal) -> float:
-        """By levels of spending, each with its best order."""
+        """The epsilon by levels of spending, each with its best order."""
         return _by_levels(spent_units, budget_units, delta)
 
 
@@ -276,11 +276,11 @@ class RenyiAccounting(Accounting):
         return f"rdp {self.order!r}"
 
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
-        """By the conversion at the order."""
+        """The conversion at the order decides."""
         return bool(amount_of_units(units) * MARGIN <= amount_of_order(self.order, epsilon, delta, self.conversion))
 
     def budget_units(self, *, epsilon: Decimal, delta: Decimal) -> int:
-        """By the conversion at the order; OrderTooLow names the least order that promises, and the best one."""
+        """The budget by the conversion at the order. OrderTooLow names the least order that promises, and the best."""
         _refuse_guarantee(epsilon, delta)
         amount = amount_of_order(self.order, epsilon, delta, self.conversion)
         if amount <= 0:
@@ -292,7 +292,7 @@ class RenyiAccounting(Accounting):
         """Give None: no statement of one order follows for replacing a record."""
 
     def epsilon_replace_one(self, units: int, delta: Decimal) -> float | None:
-        """By group privacy: 2 e, for the least e at which (1 + e^e) d(e) is at most delta; None where none is.
+        """The epsilon by group privacy: 2 e, for the least e at which (1 + e^e) d(e) is at most delta; None if none is.
 
         The logarithm of (1 + e^e) d(e) is convex in e, with slope e^e / (1 + e^e) - (a - 1): below order 2 it rises
         in the end.

@@ -17,7 +17,7 @@ class Unpriced(Law):
     deviation: ClassVar[float] = 1.0
 
     def __init__(self, name: str, size_steps: float) -> None:
-        """With the words as they are stored."""
+        """Keep the name and the size as they are stored."""
         self.name, self.size_steps = name, size_steps
 
     def draw(self, count: int, entropy: Entropy) -> Integers:  # noqa: ARG002 - none is known

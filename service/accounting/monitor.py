@@ -94,10 +94,10 @@ def squared_steps(ticks: int) -> int:
 
 
 def sigma_steps_of(ticks: int, reserve_units: int) -> float:
-    """The smallest double at which nobody's ticks together cost more than the reserve, in steps of 2^GRID_LOG2.
+    """The smallest double sigma, in steps of 2^GRID_LOG2, at which all ticks cost no individual more than the reserve.
 
     That is squared_steps / (2 sigma^2) <= reserve_units / UNITS_PER_RHO, exactly. Raises ValueError for a reserve that
-    is not positive, NoiseTooLarge.
+    is not positive, and NoiseTooLarge for a sigma above SIGMA_STEPS_MAX.
     """
     if reserve_units < 1:
         raise ValueError(f"the reserve must be positive, got {reserve_units} units")
