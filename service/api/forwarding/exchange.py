@@ -204,7 +204,7 @@ async def _relay(wire: PeerConnection, send: Send) -> None:
 
 @contextmanager
 def _sending(wire: PeerConnection, body: Body, *, body_bytes: int | None) -> Iterator[None]:
-    """Beside what happens within: send the body, and end the connection when the client leaves."""
+    """Send the body while the block runs, and end the connection when the client leaves."""
     sending = asyncio.ensure_future(_send(wire, body, body_bytes=body_bytes))
     try:
         yield

@@ -69,7 +69,7 @@ class DrainState:
         self._leaving = leaving
 
     def drain(self) -> None:
-        """From now on refuse what is new; there is no way back."""
+        """Refuse all new requests from now on; this is not undone."""
         self.draining = True
         self._leaving()
 

@@ -222,7 +222,7 @@ class SharedTimeout(Generic[T]):
         self._loop: Loop | None = None  # in which the timer is set, if it is
 
     def begin(self, one: T) -> None:
-        """From now on `one` is waited for."""
+        """Begin to wait for `one`."""
         loop = self._running()
         now_s = self._since_s[one] = loop.time()
         if self._loop is not loop:  # the loop before may have ended while the timer was set

@@ -1,4 +1,4 @@
-"""The analyst's calls: ask, fetch again. Nothing here knows how many people there are."""
+"""The analyst's calls: ask, fetch again. Nothing here depends on the number of individuals."""
 
 from functools import partial
 from typing import Annotated

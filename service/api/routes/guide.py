@@ -51,7 +51,7 @@ class GuideRoute(APIRoute):
         super().__init__(path, in_its_place(endpoint), **more)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """FastAPI's handler."""
+        """A handler that runs the endpoint in the place of pages."""
         handle = super().get_route_handler()
 
         async def placed(request: Request) -> Response:
