@@ -105,7 +105,7 @@ def _few(count: int, sigma_steps: float, entropy: Entropy) -> NDArray[np.int64]:
 
 
 def _pair(first: int, second: int, sigma_steps: float, entropy: Entropy) -> tuple[int, int]:
-    """Both numbers of the pair whose strings begin with these words."""
+    """The two numbers of the pair whose strings begin with these words."""
     if _W1_MIN <= first < _W1_END:
         radius = sqrt(-2.0 * log((first + 0.5) * 2.0**-64)) * sigma_steps
         angle = (second - (second >> 63 << 64)) * (pi * 2.0**-63)
@@ -125,7 +125,7 @@ def fresh_words(count: int, entropy: Entropy) -> NDArray[np.uint64]:
 
 
 def _refined(first: int, second: int, sigma: Decimal, entropy: Entropy) -> tuple[int, int]:
-    """Both numbers of the pair whose strings begin with these words, extended until both are decided."""
+    """The two numbers of the pair whose strings begin with these words, extended until both numbers are decided."""
     for words in range(2, WORDS_MAX + 1):
         more_first, more_second = fresh_words(2, entropy).tolist()
         first, second = first << 64 | more_first, second << 64 | more_second

@@ -111,8 +111,8 @@ class Release:
 class QueryTerms:
     """The terms of a query, all public: the law of its noise, and a squared norm that no vector exceeds.
 
-    Under the clip rule (`shortens`) a vector that costs more than is left is shortened to that; vectors of one number,
-    for which there is Laplace noise, are not.
+    Under the clip rule (`shortens`) a vector that costs more than its individual has left is shortened until it costs
+    that much. Vectors of one number, for which there is Laplace noise, are not shortened.
     """
 
     dimension: int
