@@ -63,7 +63,7 @@ class EventPage:
         return made
 
     def rows_of(self, owners: NDArray[np.uint16]) -> NDArray[np.int64]:
-        """How many rows each of `owners` (k,) has."""
+        """The number of rows of each of `owners` (k,)."""
         ends = np.searchsorted(self.owners, owners, side="right")
         return ends - np.searchsorted(self.owners, owners, side="left")
 
@@ -75,7 +75,7 @@ class EventPage:
     def changed(
         self, gone: NDArray[np.uint16], owners: NDArray[np.uint16], columns: Mapping[str, Codes]
     ) -> "EventPage":
-        """This page without the rows of `gone` (increasing), and with further rows (k,) in any order.
+        """Return this page without the rows of `gone` (increasing), and with further rows (k,) in any order.
 
         An owner's rows stay in the order in which they came, those kept before those added.
         """
@@ -131,7 +131,7 @@ class EventTable:
 
     @property
     def rows(self) -> int:
-        """How many rows the table holds."""
+        """The number of rows in the table."""
         return sum(page.owners.size for page in self._pages.values())
 
     def pages(self) -> Iterator[tuple[int, EventPage]]:
@@ -179,7 +179,7 @@ class EventTable:
         return wanted in self._ready
 
     def counts_with(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each of `slots` (n,): the rows it would hold, (n,), if these n rows were added."""
+        """The number of rows that each of `slots` (n,) would hold if these n rows were added, (n,)."""
         distinct, places, added = np.unique(slots, return_inverse=True, return_counts=True)
         held = np.zeros(distinct.size, dtype=np.int64)
         for number, part in _by_page(distinct):

@@ -73,7 +73,7 @@ class Inverted:
         return cls(order[: edges[-2]].astype(np.min_scalar_type(max(codes.size - 1, 0))), edges[:-1])
 
     def with_rows(self, rows: Integers, codes: Codes) -> "Inverted":
-        """This index and few `rows` (k,) more, by their `codes` (k,); NULLs are listed nowhere.
+        """Return this index with a few more `rows` (k,), by their `codes` (k,); NULLs are listed nowhere.
 
         A row that is listed under its code already stays listed once. For a row this costs a copy of the lists, a tenth
         of what sorting the page again does.
@@ -100,13 +100,13 @@ class InvertedPages:
     __slots__ = ("_edges", "_pages", "_totals")
 
     def __init__(self, pages: Sequence[Inverted]) -> None:
-        """At least one page."""
+        """Join at least one page."""
         self._pages = pages
         self._edges = np.stack([page.edges for page in pages])
         self._totals = self._edges.sum(axis=0)
 
     def count(self, low: int, high: int) -> int:
-        """How many rows are listed under the codes from `low` to `high`."""
+        """The number of rows listed under the codes from `low` to `high`."""
         return int(self._totals[high + 1] - self._totals[low])
 
     def rows(self, low: int, high: int) -> list[NDArray[np.unsignedinteger]]:
@@ -149,7 +149,7 @@ class Indexes:
         return tuple(listing for listing in tuple(self._pages) if listing not in self.whole)
 
     def want(self, listings: Iterable[Listing]) -> None:
-        """From now on have the indexes of these listings."""
+        """Begin to keep the indexes of these listings."""
         for listing in listings:
             self._pages.setdefault(listing, {})
 

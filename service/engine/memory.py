@@ -137,7 +137,7 @@ class DatasetMemory:
         self.put(self.changed(added={table: (slots, codes)}))
 
     def event_counts(self, table: str, slots: Integers) -> Integers:
-        """For each of `slots` (n,): the rows its individual would hold, (n,), if these n rows were added."""
+        """The number of rows that each individual in `slots` (n,) would hold if these n rows were added, (n,)."""
         return self.tables_of_events[table].counts_with(slots)
 
     def erase(self, slot: int) -> None:
@@ -174,7 +174,7 @@ class DatasetMemory:
         )
 
     def make_room(self, slots: int) -> None:
-        """Have the accounts of slots not given yet, up to `slots` - 1, in physical memory.
+        """Bring the accounts of slots not given yet, up to `slots` - 1, into physical memory.
 
         They are zero before and after. May run beside queries; what the reserved room does not hold is left to `put`.
         """

@@ -72,7 +72,7 @@ def slots_on(page: int) -> slice:
 
 
 def pages_for(slots: int) -> int:
-    """How many pages hold slots 0 to `slots` - 1."""
+    """The number of pages that hold slots 0 to `slots` - 1."""
     return -(-slots // PAGE_SLOTS)
 
 
@@ -96,10 +96,13 @@ def pages_of(slots: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class Counters:
-    """How many queries charged each slot, and how many left it out: 10 bytes for each. Owned by one writer thread."""
+    """Two counters for each slot, 10 bytes in all: the queries that charged it, and those that left it out.
+
+    One writer thread owns them.
+    """
 
     def __init__(self, slots_max: int = 0) -> None:
-        """For no slot. Room for `slots_max` is reserved; unused, it takes no memory."""
+        """Begin without slots. Room for `slots_max` is reserved; unused, it takes no memory."""
         self._size = 0
         self._totals: Counts = np.zeros((2, slots_max), dtype=np.uint32)
         self._recent = np.zeros((2, slots_max), dtype=np.uint8)
@@ -112,20 +115,20 @@ class Counters:
 
     @property
     def charged(self) -> Counts:
-        """By slot, (n,): a copy."""
+        """The number of queries that charged each slot, (n,), as a copy."""
         return self.charged_of(slice(0, self._size))
 
     @property
     def left_out(self) -> Counts:
-        """By slot, (n,): a copy."""
+        """The number of queries that left each slot out, (n,), as a copy."""
         return self.left_out_of(slice(0, self._size))
 
     def charged_of(self, slots: Slots | slice) -> Counts:
-        """By some slots (k,), (k,): a copy."""
+        """The number of queries that charged each of `slots` (k,), (k,), as a copy."""
         return self._of(_CHARGED, slots)
 
     def left_out_of(self, slots: Slots | slice) -> Counts:
-        """By some slots (k,), (k,): a copy."""
+        """The number of queries that left out each of `slots` (k,), (k,), as a copy."""
         return self._of(_LEFT_OUT, slots)
 
     def have_been_left_out(self, touched: Touched) -> NDArray[np.uint8]:
@@ -142,7 +145,7 @@ class Counters:
         self._recent[_CHARGED, slots], self._recent[_LEFT_OUT, slots] = 0, ever
 
     def grow(self, size: int) -> None:
-        """Have counters for `size` slots: more of the room, or of a larger room."""
+        """Use counters for `size` slots: more of the room, or of a larger room."""
         missing = size - self._totals.shape[1]
         if missing > 0:
             self._totals = np.concatenate([self._totals, np.zeros((2, missing), dtype=np.uint32)], axis=1)
@@ -152,7 +155,7 @@ class Counters:
         self._queries += [page * _PAGES_APART % _RECENT_MAX for page in pages]
 
     def make_room(self, slots: slice) -> None:
-        """Have the counters of slots not given yet in physical memory. They are zero before and after."""
+        """Bring the counters of slots not given yet into physical memory. They are zero before and after."""
         self._totals[:, slots] = self._recent[:, slots] = 0
 
     def count(self, touched: Touched, active: NDArray[np.bool_]) -> None:
@@ -191,7 +194,7 @@ class Counters:
         return counted
 
     def _spare(self, stretch: slice) -> None:
-        """Have a byte left for one more query on the pages of a stretch."""
+        """Make room in the bytes of a stretch's pages for one more query."""
         for page in range(stretch.start >> PAGE_BITS, pages_for(stretch.stop)):
             if self._queries[page] == _RECENT_MAX:
                 self._settle(page)

@@ -62,7 +62,7 @@ class People:
         )
 
     def size_for(self, slots: int) -> int:
-        """How many slots the columns will have once there is room for `slots`.
+        """The number of slots that the columns will have once there is room for `slots`.
 
         An eighth more than is held already, so that a dataset that grows page by page is not copied for every page.
         """

@@ -135,7 +135,7 @@ class RowView(dict[str, Codes]):
 
 
 def code_tables(columns: Mapping[str, QueryColumn]) -> dict[str, Codes]:
-    """For each column in intervals, with weights or of places, of a small domain: its code by every code, NULL too."""
+    """The tables from code to code, NULL too, of columns in intervals, with weights or of places, for small domains."""
     tables = {}
     for name, column in columns.items():
         if not isinstance(column.formula, (Intervals, Weighted, Placed)):
@@ -217,7 +217,7 @@ class ChosenRows:
         return (self._part(part) for part in cuts(self.slots, rows_max)) if self.rows.size > rows_max else (self,)
 
     def slices(self, rows_max: int) -> "Iterator[ChosenRows]":
-        """The piece cut after every `rows_max` rows, whosever they are."""
+        """The piece cut after every `rows_max` rows, even between two rows of one individual."""
         return (self._part(slice(start, start + rows_max)) for start in range(0, self.rows.size, rows_max))
 
     def _part(self, part: slice) -> "ChosenRows":
@@ -233,7 +233,7 @@ class Run:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return sum(piece.rows.size for piece in self.pieces)
 
     @property
@@ -242,7 +242,7 @@ class Run:
         return _joined([piece.slots for piece in self.pieces])
 
     def selected(self, slots: Integers) -> Integers:
-        """How many selected rows the individuals in some `slots` (m,), all of the run, have, (m,)."""
+        """The number of selected rows, (m,), of the individuals in some `slots` (m,) of the run."""
         selected = _joined([piece.selected for piece in self.pieces if piece.selected is not None])
         return selected[np.searchsorted(self.slots, slots)]
 

@@ -220,14 +220,14 @@ class Counted:
     size: float | None
 
     def shift(self, step_log2: int, *, of: str) -> int:
-        """From steps of 2**step_log2 to grid steps. Raises BrokenInvariant for a grid that is far too coarse."""
+        """The shift from steps of 2**step_log2 to grid steps. Raises BrokenInvariant for a grid far too coarse."""
         shift = step_log2 - self.grid_log2
         if shift < -_SHIFT_MAX:
             raise BrokenInvariant(f"the grid is too coarse for the {of}")
         return shift
 
     def quotient(self, step_log2: int) -> Quotient | None:
-        """From steps of 2**step_log2 to the item's own, if it has any."""
+        """The quotient from steps of 2**step_log2 to the item's own steps, if it has any."""
         return None if self.size is None else quotient_for(step_log2=step_log2, size=self.size)
 
     def checked(self, value: int, step_log2: int) -> int:

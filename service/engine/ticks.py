@@ -26,7 +26,7 @@ class TickCounts:
     """The first tick of each slot, 0 for none yet: two bytes for each. Owned by one writer thread."""
 
     def __init__(self, coefficients: Integers, threshold_units: int) -> None:
-        """For no slot; what is added n ticks after the first is `coefficients[n]` (ticks,), in steps.
+        """Begin without slots; an individual adds `coefficients[n]` (ticks,) steps n ticks after its first.
 
         An individual that has less than `threshold_units` left is counted from the next tick on.
         """
@@ -35,7 +35,7 @@ class TickCounts:
         self._steps = np.concatenate([[0], coefficients])  # by the ticks since the first, that one included
 
     def grow(self, size: int) -> None:
-        """Have room for `size` slots."""
+        """Make room for `size` slots."""
         self._first = np.concatenate([self._first, np.zeros(size - self._first.size, dtype=np.uint16)])
 
     def reset(self) -> None:

@@ -254,7 +254,7 @@ def _first_row(array: pa.Array, value: int) -> int | None:
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """Without dictionary or run-length layout, and text in one layout."""
+    """The array without dictionary or run-length layout, and with text in one layout."""
     if pa.types.is_dictionary(array.type):
         array = pa.DictionaryArray.from_arrays(array.indices, _plain(array.dictionary)).dictionary_decode()
     if pa.types.is_run_end_encoded(array.type):

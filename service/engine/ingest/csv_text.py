@@ -110,7 +110,7 @@ class _Watched:
         self.closed = False
 
     def read(self, size: int) -> bytes:
-        """Up to `size` bytes, fewer only at the end, where a byte of room is kept for a line end; then empty.
+        """Read up to `size` bytes, fewer only at the end, where a byte of room is kept for a line end; then none.
 
         Raises RowsProblem for a header of too many columns.
         """

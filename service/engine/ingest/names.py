@@ -16,7 +16,7 @@ _SEVERAL: Final = "several columns of the file would be one"
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of the `declared` columns, and of those that a file calls otherwise."""
+    """The names of the `declared` columns, and their other names in a file."""
 
     declared: Collection[str]
     in_file: ColumnNames = field(default_factory=dict)

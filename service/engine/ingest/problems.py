@@ -49,7 +49,7 @@ class RowsProblem(ValueError):
     """The upload was refused and nothing of it was kept; `errors` are the first problems, in order of row."""
 
     def __init__(self, errors: tuple[RowError, ...], counts: ErrorCounts | None = None) -> None:
-        """Without `counts` the problem is of the upload as a whole."""
+        """Keep the errors; a problem without `counts` is of the upload as a whole."""
         self.errors, self.counts = errors, counts
         super().__init__("; ".join(_sentence(error) for error in errors))
 
