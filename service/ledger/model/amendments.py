@@ -20,7 +20,7 @@ _PLACE: Final = Struct("!qq")  # sequence, number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amendment:
-    """For the erasure that is act `erasure` of the journal, content of `new_digest` stands for that of `old_digest`.
+    """A replacement of content of `old_digest` by that of `new_digest`, for act `erasure` of the journal.
 
     `number` is the piece's in the entry `seq`.
     """

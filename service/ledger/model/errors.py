@@ -282,7 +282,7 @@ class Unavailable(_RetryLater):
 
 
 class RegistrationChanged(Unavailable):
-    """The dataset was extended while rows were read for it. Told to nobody while the act can begin again."""
+    """The dataset was extended while rows were read for it. No caller sees this while the act can begin again."""
 
 
 class ClockImplausible(_RetryLater):

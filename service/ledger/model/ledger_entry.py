@@ -153,7 +153,7 @@ class LedgerEntry(EntryRecord):
     is_pruned: bool = False
 
     def sealed(self) -> Self:
-        """This very entry, with its digests and its hash, which its maker sets."""
+        """Set the digests and the hash of this entry, and return it; its maker calls this."""
         object.__setattr__(self, "values_digest", hashlib.sha256(self.values).digest())
         object.__setattr__(self, "pieces_digest", pieces_digest(self.pieces))
         object.__setattr__(self, "private_digest", private_digest(self))
@@ -170,7 +170,7 @@ class LedgerEntry(EntryRecord):
         return chain_hash(self) == self.hash
 
     def pruned(self) -> Self:
-        """This entry without its pieces; their digest stays."""
+        """A copy of the entry without its pieces; their digest stays."""
         return replace(self, pieces=(), is_pruned=True)
 
     @property
@@ -264,6 +264,6 @@ def chain_hash(entry: LedgerEntry) -> bytes:
 
 
 def _hash(entry: LedgerEntry, private: bytes) -> bytes:
-    """Over the row before, the public part and the digest of the private one."""
+    """The hash over the row before, the public part and the digest of the private part."""
     public = hashlib.sha256(canonical_json(public_facts(entry))).digest()
     return hashlib.sha256(b"sparing ledger 2\0" + entry.previous_hash + public + private).digest()

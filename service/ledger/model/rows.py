@@ -53,7 +53,7 @@ class PrincipalRecord(Principal):
     expires_at: datetime | None = None
 
     def is_valid(self, now: datetime) -> bool:
-        """Tell whether it is known at `now`."""
+        """Tell whether the principal is accepted at `now`: it is neither revoked nor expired."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
@@ -87,7 +87,7 @@ class DatasetRecord:
     reserve_units: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Have the reserve at hand for every answer."""
+        """Compute the reserve once, for all answers."""
         object.__setattr__(self, "reserve_units", 0 if self.monitor is None else self.monitor.reserve_units)
 
     @property
