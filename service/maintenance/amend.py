@@ -99,7 +99,7 @@ def _next_of(transaction: Transaction) -> EntryRange | None:
 
 
 def _await_checkpoint(writer: WriterThread, seq: int, is_over: Callable[[], bool]) -> None:
-    """Have a checkpoint at `seq` or later written. Raises NoCheckpoint."""
+    """Wait for a checkpoint at `seq` or later. Raises NoCheckpoint."""
     for _ in range(_CHECKPOINT_WAITS):
         if is_over():
             break

@@ -108,6 +108,6 @@ class JournalState:
         self.slots += count
 
     def make_room(self, slots: int) -> None:
-        """If slots are not told, extend to `slots` slots, with the budget as the bound of the new limits."""
+        """Extend to `slots` slots, if slots are not told, with the budget as the bound of the new limits."""
         if slots > self.slots and not self.is_told:
             self._grow(slots - self.slots, limit=self.budget_units, is_exact=False)

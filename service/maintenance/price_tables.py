@@ -34,5 +34,5 @@ class PriceTables(JobQueue[Accounting]):
                 mechanism.at(SIGMA_STEPS_MIN)
 
     def title_of(self, job: Accounting) -> str:
-        """By its name."""
+        """The title of a job, by the name of its accounting."""
         return f"prices of Laplace noise under {job.name}"
