@@ -156,7 +156,7 @@ def _joined(name: str, operator: Literal["add", "sub"], left: Amount, right: Amo
 
 
 def _factor_shifts(left: int, right: int) -> tuple[int, int]:
-    """By how many bits each factor is shortened (as shifts), for factors of so many bits."""
+    """The shifts that shorten two factors of so many bits."""
     if left + right <= BITS_MAX:
         return 0, 0
     if left <= FACTOR_BITS_MAX:

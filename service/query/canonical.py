@@ -35,7 +35,7 @@ def canonical_bytes(query: Query, *, table: str | None = None) -> bytes:
 
 
 def request_hash(canonical: bytes, *, reuse: bool) -> bytes:
-    """By what two requests under one key are told apart: the canonical form, and whether a stored answer will do."""
+    """The hash that distinguishes two requests under one key: of the canonical form and of `reuse`."""
     return hashlib.sha256(b"%d:%s" % (reuse, canonical)).digest()
 
 

@@ -83,7 +83,7 @@ class Conjunction:
 
 @dataclass(frozen=True, slots=True)
 class Disjunction:
-    """At least one part holds; there are at least two, none of them `Disjunction`, `All` or `Nothing`."""
+    """A condition that holds where a part does; of two parts or more, none a `Disjunction`, `All` or `Nothing`."""
 
     parts: tuple["Predicate", ...]
 
@@ -142,7 +142,7 @@ def conjunction(parts: Iterable[Predicate]) -> Predicate:
 
 
 def disjunction(parts: Iterable[Predicate]) -> Predicate:
-    """At least one of the parts: flat, without `Nothing`, and `All` as soon as one part is."""
+    """The disjunction of the parts: flat, without `Nothing`, and `All` as soon as one part is."""
     kept = tuple(_flat(parts, Disjunction, Nothing()))
     if All() in kept:
         return All()
@@ -212,7 +212,7 @@ def _reduced(node: Condition, columns: RowColumns, *, negated: bool, field: str)
 
 
 def _between(node: Between, columns: RowColumns, *, negated: bool, field: str) -> Predicate:
-    """Both bounds belong to the range; one with its lower bound above its upper one is empty."""
+    """The condition of a range to which both bounds belong; it is empty if the lower one is above the upper one."""
     value, lower, upper = node.between
     column = columns.value(value, f"{field}[0]")
     _refuse_unordered(column, value, field)

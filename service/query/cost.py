@@ -171,7 +171,7 @@ def _rows_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed, *,
 
 
 class Costs:
-    """The public costs of the plans of one dataset: what a shape of plan costs is worked out once, and kept."""
+    """The public costs of the plans of one dataset; the cost of a shape of plan is computed once, and kept."""
 
     def __init__(self, schema: Schema, *, capacity: int, speed: Speed, shards: int = 1) -> None:
         self.schema, self.shards = schema, shards

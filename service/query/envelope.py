@@ -28,9 +28,9 @@ def refuse_beside(item: Item, query: Query, table: DataTable) -> None:
 def refuse_unreducible(query: Query) -> None:
     """Raise QueryProblem for a query of which no sum is reduced, whatever its dataset; the field is `reduce` or `rule`.
 
-    Select items of one query have units of their own. Rule clip shortens a vector by the norm of it, and measures it
-    again: neither is what a reduced query charges, and an individual short of budget would change a number that has
-    one noise by next to nothing.
+    Each select item of a query has a unit of its own, so that several have no common sum. Rule clip shortens a vector
+    by its norm and measures it again, but a reduced query does not charge by that norm: an individual short of budget
+    would add almost nothing to a number whose noise stays the same.
     """
     if query.rule == "clip":
         raise QueryProblem.of("rule", "clip shortens vectors to what their norms cost; with reduce, use skip")

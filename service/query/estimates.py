@@ -142,7 +142,7 @@ class VarianceOf(Estimator):
 
     @property
     def bounds(self) -> Interval:
-        """From 0 to the square of the half."""
+        """The interval from 0 to the square of the half."""
         return Interval(0.0, self.half * self.half)
 
     def of(self, parts: Sequence[Noisy], quantile: float) -> Estimate:
@@ -168,7 +168,7 @@ class DeviationOf(Estimator):
 
     @property
     def bounds(self) -> Interval:
-        """From 0 to the half."""
+        """The interval from 0 to the half."""
         return Interval(0.0, self.half)
 
     def of(self, parts: Sequence[Noisy], quantile: float) -> Estimate:
@@ -222,7 +222,11 @@ class QuantileOf(Estimator):
         )
 
     def _not_ruled_out(self, excess: Sequence[float], variance: float, quantile: float) -> Interval:
-        """From the first bin whose end may be above the quantile to the last bin whose beginning may be below it."""
+        """The interval of the bins that may hold the quantile.
+
+        It begins with the first bin whose end may be above the quantile, and ends with the last whose beginning may be
+        below it.
+        """
         cells, share = len(self.edges) - 1, self.probability
         slacks = [
             quantile * math.sqrt(variance * (cut * (1 - share) * (1 - share) + (cells - cut) * share * share))

@@ -81,7 +81,7 @@ class Extent:
         return self.largest**2 if self.vectors is None else self.vectors.largest_squared(0)
 
     def times_squared(self, *, rows: int, groups: int) -> int:
-        """By how much the squared norm of one row is multiplied for an individual's rows, all at their bounds.
+        """The factor from the squared norm of one row to that of an individual's rows, all at their bounds.
 
         What is added once to a group adds up over groups, of which an individual is in one with each row.
         """
@@ -93,7 +93,7 @@ class Extent:
         return max(abs(rounded(self.low, shift)), abs(rounded(self.high, shift)))
 
     def squared_steps(self, grid_log2: int) -> int:
-        """The largest squared norm of what one row adds, in steps of a grid, rounded in the same way."""
+        """The largest squared norm of what one row adds, in steps of a grid, rounded half up."""
         if self.vectors is None:
             return self.steps(grid_log2) ** 2
         return self.vectors.largest_squared(self.step_log2 - grid_log2)

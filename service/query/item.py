@@ -103,7 +103,7 @@ class PlanItem:
         """Raise QueryProblem where `room_units` may not pay for a query of this worst case."""
 
     def of_all(self) -> Self:
-        """Count everybody, without a condition on room."""
+        """Return the item for all individuals, without a condition on what they have left."""
         return self
 
 

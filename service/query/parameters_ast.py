@@ -94,7 +94,7 @@ class HashedParameters(Closed):
         return self.model_copy(update={"shape": self.shape or shape}).given(KnownNumbers(numbers))
 
     def given(self, source: SentNumbers | KnownNumbers) -> Self:
-        """This very object, whose maker gives it its numbers."""
+        """Set the source of the numbers, and return this object; its maker calls this."""
         self._source = source
         return self
 
@@ -116,7 +116,7 @@ class HashedParameters(Closed):
         return np.frombuffer(self.numbers, dtype="<f8").reshape(self.shape)
 
     def __eq__(self, other: object) -> bool:
-        """By the hash and the shape, wherever the numbers come from."""
+        """Compare the hash and the shape, wherever the numbers come from."""
         return isinstance(other, HashedParameters) and (self.sha256, self.shape) == (other.sha256, other.shape)
 
     def __hash__(self) -> int:

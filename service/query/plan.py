@@ -184,7 +184,7 @@ def _canonical(query: Query, table: str) -> bytes:
 
 
 class KeptPlans(Generic[Registration]):
-    """At most KEPT_MAX plans of short queries. Thread-safe."""
+    """A cache of at most KEPT_MAX plans of short queries. Thread-safe."""
 
     def __init__(self, compiled: Callable[[Query, Registration], Plan]) -> None:
         """`compiled` gives the plan of a query under a registration, which is an object that never changes."""

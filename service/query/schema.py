@@ -58,7 +58,7 @@ def doc(text: str) -> FieldInfo:
 
 
 def optional(text: str) -> Any:  # noqa: ANN401 - as Field itself
-    """A field that is None by default and not written out then, with its description."""
+    """A field with a description that is None by default; a None is left out of JSON."""
     return Field(default=None, exclude_if=lambda value: value is None, description=text)
 
 

@@ -206,7 +206,7 @@ def features_of(plan: Plan) -> int:
 
 
 def feature_tables(plan: Plan) -> list[tuple[int, int]]:
-    """For each feature that is looked up in a table: the codes of the table, and the calculations for one code."""
+    """The codes of the table of each feature that is looked up in one, and the calculations for one code."""
     maps = [model.features for model in models_of(plan)]
     maps += [] if plan.product is None else [plan.product.features]
     return [(root.codes, root.calculations) for features in maps for root in features.tables.values()]

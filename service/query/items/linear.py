@@ -135,7 +135,7 @@ class Linear(Closed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Functionals(PlanItem):
-    """The entries of a matrix in the place that the column says, of each selected row."""
+    """Functionals of a column as a matrix: each selected row adds the matrix's entries at the place of its value."""
 
     is_scalar: ClassVar = False
 

@@ -90,7 +90,7 @@ class QuantileItem(CompositeItem):
 
 
 def _edges(low: Fraction, high: Fraction, bins: int, is_whole: bool) -> tuple[int | float, ...]:  # noqa: FBT001 - a fact
-    """At most so many bins of one width."""
+    """The edges of at most `bins` bins of one width."""
     if is_whole:
         width = -(-int(high - low + 1) // bins)
         ends = range(int(low), int(high) + width + 1, width)
