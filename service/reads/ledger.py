@@ -259,7 +259,7 @@ def budget_row(key: Key, account: OwnAccount) -> BudgetRow:
 
 @lru_cache(2**12)
 def _rho_text(units: int) -> str:
-    """For curators alone, who see all accounts: most of these are alike, and a text takes microseconds to make."""
+    """The text of a charge, kept: most charges are alike. For curators alone, who see all accounts."""
     return str(rho_of_units(units))
 
 
