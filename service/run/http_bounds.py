@@ -69,7 +69,7 @@ class Evictable(Protocol):
 
     @property
     def rank(self) -> Rank | None:
-        """Its place among those that can be closed, the first to close being the least; None keeps it open."""
+        """The order in which connections are closed, the least rank first; None keeps the connection open."""
 
     def evict(self) -> None:
         """Close it at once."""

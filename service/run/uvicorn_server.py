@@ -41,7 +41,7 @@ class GracefulServer(uvicorn.Server):
             self._ready()
 
     def listen_to_signals(self) -> None:
-        """From now on: until uvicorn does so too, an exception in the middle of making a loop would leave a mess."""
+        """Handle the signals from now on: until uvicorn does so too, one could interrupt the making of a loop."""
         for number in ENDING:
             signal.signal(number, self.handle_exit)
 
