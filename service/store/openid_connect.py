@@ -197,7 +197,7 @@ class OpenIdProvider:
 
 
 def _deadline() -> float:
-    """When an exchange that begins now has to be over (monotonic, s)."""
+    """The instant by which an exchange that begins now must be over (monotonic, s)."""
     return time.monotonic() + EXCHANGE_S
 
 

@@ -71,7 +71,7 @@ class ForkServer:
         self._children: dict[int, tuple[int, socket.socket]] = {}  # process and socket by its descriptor
 
     def run(self) -> None:
-        """Until the owner has gone; decoders that are left then end too."""
+        """Run until the owner has gone; decoders that are left then end too."""
         self._selector.register(self._control, selectors.EVENT_READ)
         while True:
             for key, _ in self._selector.select():
@@ -176,7 +176,7 @@ def failed(error: BaseException, *, is_passing: bool) -> Failed:
 
 
 def _prepare() -> None:
-    """Have all that is made at first use made once, here, and without a thread."""
+    """Make all that libraries make at first use once, here, and without a thread."""
     ReaderHere().open()
     table = IndividualsTable.model_validate(
         {"kind": "individuals", "key": "key", "columns": {"real": {"type": "real", "lower": 0, "upper": 1}}}

@@ -138,7 +138,7 @@ class DecoderProcess:
             yield outcome, rows
 
     def _hand_over(self, descriptors: list[int]) -> None:
-        """Have a decoder forked for the upload. Raises Unavailable."""
+        """Send the descriptors to the process that forks a decoder for the upload. Raises Unavailable."""
         with self._lock:
             for _ in range(_TRIES):
                 try:

@@ -89,13 +89,13 @@ class KeyValueStore(Protocol):
         """Lay down `items`, those of `swaps` unless by now something else lies there, and tell all."""
 
     def audience(self) -> int:
-        """How many listen."""
+        """The number of listeners."""
 
     def listen(self, *, within_s: float) -> list[object]:
         """The messages since the last call; waits for the first."""
 
     def take(self, name: str, *, interval_us: int, burst: int) -> object:
-        """After how many microseconds a token is to be had, 0 when one was taken; None when out of reach."""
+        """The microseconds until there is a token, 0 when one was taken; None when out of reach."""
 
     def close(self) -> None:
         """Let go of it."""

@@ -157,7 +157,7 @@ class RedisWitness:
         return _Swap(name=name, record=record, sealed=sealed, seen=seen)
 
     def _name(self, dataset: str) -> str:
-        """Under what the record lies; it does not tell the dataset."""
+        """The name of the record, from which the dataset cannot be found."""
         return f"sparing:witness:{self._seal.name(dataset.encode())}"
 
     def _give_up(self, connection: ConnectionInterface) -> None:
