@@ -41,7 +41,7 @@ def refuse_unaccepted(table: Table, rows: Rows, accepted: Collection[str]) -> No
 
 
 def _not_as_declared(table: Table, rows: Rows) -> dict[str, str]:
-    """By column, words on values that are clipped or out of the list, where these are more than a twentieth."""
+    """A sentence for each column of which more than a twentieth of the values is clipped or out of the list."""
     found = {}
     for name, clipped in rows.clipped.items():
         column, undeclared = table.columns[name], rows.out_of_domain[name]

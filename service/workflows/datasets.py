@@ -154,7 +154,7 @@ def _monitor(
 
 
 def refuse_vectors(schema: Schema, capacity: int, bytes_max: int) -> None:
-    """Raise InvalidRequest, which names a column, where the vectors of all individuals could take more bytes."""
+    """Raise InvalidRequest, which names a column, if the vectors of all individuals could take over `bytes_max`."""
     people, taken = schema.individuals_name, 0
     for name, column in schema.tables[people].columns.items():
         if isinstance(column, VectorColumn):

@@ -48,7 +48,7 @@ class Principals:
     """Creates, revokes and authenticates principals."""
 
     def __init__(self, *, store: Store, pepper: Pepper, clock: Clock, has_provider: bool = False) -> None:
-        """With a provider, principals without a key are known, for whom it vouches."""
+        """Accept principals without a key if there is a provider that vouches for them."""
         self._store, self._pepper, self._clock, self._has_provider = store, pepper, clock, has_provider
         self._remembered: dict[UUID, tuple[PrincipalRecord, datetime]] = {}
 
