@@ -49,7 +49,7 @@ class Checkpointer:
                 self._queue.put(checkpoint)
 
     def prepare(self, shards: Shards) -> None:
-        """Have what queries asked for and did not find made. By the shards' owner, unless they are being prepared."""
+        """Order the indexes that queries looked for in vain. The shards' owner calls it, while none are being made."""
         self.is_preparing = True
         self._queue.put(shards)
 
@@ -73,7 +73,7 @@ class Checkpointer:
         return True
 
     def _prepare(self, shards: Shards) -> None:
-        """Without it, queries look at every row."""
+        """Make the indexes; without them, queries look at every row."""
         try:
             shards.prepare()
         except ShardLost:

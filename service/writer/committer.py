@@ -181,7 +181,7 @@ class Committer:
         return outcomes
 
     def _commit_at_once(self, requests: Sequence[QueryRequest]) -> tuple[Head, Batch, list[QueryOutcome]] | None:
-        """In one round trip, without the lock; None where the batch has to be answered under the lock."""
+        """Commit in one round trip, without the lock; None if the batch must be answered under the lock."""
         proposed = self.optimistic.propose(requests)
         if proposed is None:
             return None
@@ -214,7 +214,7 @@ class Committer:
         return transaction.head, batch, outcomes
 
     def _read_outcomes(self, requests: Sequence[QueryRequest]) -> list[QueryOutcome]:
-        """After an unclear COMMIT: the answers under the idempotency keys, read under the dataset's lock."""
+        """Read the answers under the idempotency keys, under the dataset's lock, after an unclear COMMIT."""
         for _ in range(_COMMIT_READS_MAX):
             try:
                 asked = [request.asked for request in requests]

@@ -212,7 +212,7 @@ class WriterQueue:
         return running
 
     def _bound_tail(self, *, is_last: bool) -> None:
-        """Have a checkpoint written when a restart would have much to replay, and at the end when it would have any.
+        """Begin a checkpoint when a restart would have much to replay, and at the end when it would have any.
 
         With slots, the copies are made in a free one: how soon they are due depends on how many people were charged.
         """

@@ -36,7 +36,7 @@ class BackgroundService(Protocol):
 
 
 class DatasetRegistry:
-    """At most one writer and one guard of each dataset. Thread-safe."""
+    """The writers and guards of datasets, at most one of each for a dataset. Thread-safe."""
 
     def __init__(
         self,

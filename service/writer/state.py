@@ -322,7 +322,7 @@ class RecordsView:
         return self._shards.changed(self._load, self.version, emptied=emptied, replaced=replaced, added=added)
 
     def make_room(self, slots: int) -> None:
-        """Have the accounts of slots not given yet, up to `slots` - 1, in physical memory."""
+        """Bring the accounts of slots not given yet, up to `slots` - 1, into physical memory."""
         self._shards.make_room(self._load, slots)
 
     def null_codes(self, table: str, count: int) -> dict[str, Codes]:
@@ -334,7 +334,7 @@ class RecordsView:
         return self._shards.rows_held(self._load, table)
 
     def event_counts(self, table: str, slots: Integers) -> Integers:
-        """For each of `slots` (n,): the rows its individual would hold, (n,), if these n rows were added."""
+        """The number of rows that each individual in `slots` (n,) would hold if these n rows were added, (n,)."""
         return self._shards.event_counts(self._load, table, slots)
 
     def limits_and_spent(self, slots: Integers) -> tuple[Integers, Integers]:

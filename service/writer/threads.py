@@ -48,7 +48,7 @@ class WriterThread(WriterQueue):
             thread.start()
 
     def _recover_soon(self) -> None:
-        """Have a lost shard loaded again without waiting for the next query."""
+        """Load a lost shard again without waiting for the next query."""
         if self._recovery is None or not self._recovery.is_alive():
             self._recovery = threading.Thread(target=self._recover, name=f"recovery-{self.name}", daemon=True)
             self._recovery.start()
@@ -66,7 +66,7 @@ class WriterThread(WriterQueue):
         self.submit_catch_up().result()
 
     def checkpoint(self) -> None:
-        """Have a checkpoint copied, if there is anything since the last one. Raises Busy."""
+        """Copy a checkpoint, if anything came after the last one. Raises Busy."""
         self.submit_checkpoint().result()
 
     def peek(self, look: Look[Result]) -> Result | None:

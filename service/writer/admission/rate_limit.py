@@ -30,7 +30,7 @@ class Rate:
 
     @property
     def filling_s(self) -> float:
-        """How long an empty bucket takes to be full."""
+        """The seconds that an empty bucket takes to fill."""
         return self.burst / self.per_s
 
 
@@ -74,7 +74,7 @@ class Limiter:
 
 
 class _Bucket(NamedTuple):
-    """When it is full again, and when the principal was last let in."""
+    """The instants when the bucket is full again, and when the principal was last let in."""
 
     full_at: float
     admitted_at: float

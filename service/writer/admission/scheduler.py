@@ -196,7 +196,7 @@ class Dispatcher:
         return None if next_ns is None else next_ns + START_NS
 
     def _advance(self) -> int:
-        """Bring the schedule up to now, and begin what is due; the present instant."""
+        """Bring the schedule up to now, begin what is due, and return the present instant."""
         now_ns = self.now_ns()
         if self._schedule.waiting > 0:
             progress = self._schedule.advance(now_ns)

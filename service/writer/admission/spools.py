@@ -88,7 +88,7 @@ class Spool:
         self.bytes_taken += size
 
     def settle(self, file: BinaryIO) -> None:
-        """Have what was written to a file of this upload go to the disk, once it is so much. Raises DiskFull.
+        """Write the bytes of this upload's file through to the disk, once they are so many. Raises DiskFull.
 
         A commit of a database on the same disk waits for all that was written before it, by whomever.
         """

@@ -190,7 +190,7 @@ class DividedShards:
         return number
 
     def make_room(self, load: int, slots: int) -> None:
-        """Have the accounts of slots not given yet, up to `slots` - 1, in physical memory."""
+        """Bring the accounts of slots not given yet, up to `slots` - 1, into physical memory."""
         self._all("records", "make_room", load, slots)
 
     def rows_held(self, load: int, table: str) -> list[int]:
@@ -199,7 +199,7 @@ class DividedShards:
         return [rows for (rows,) in parts]
 
     def event_counts(self, load: int, table: str, slots: Integers) -> Integers:
-        """For each of `slots` (n,): the rows its individual would hold, (n,), if these n rows were added."""
+        """The number of rows that each individual in `slots` (n,) would hold if these n rows were added, (n,)."""
         marks = [ShardPlace(number, self.count).holds(slots) for number in self._channels]
         parts = self._each("records", "event_counts", lambda place: ((load, table, slots[marks[place.number]]), {}))
         counts = np.empty(slots.size, dtype=np.int64)

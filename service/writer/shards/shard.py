@@ -311,7 +311,7 @@ class Shard:
         return number
 
     def make_room(self, load: int, slots: int) -> None:
-        """Have the accounts of slots not given yet, up to `slots` - 1, in physical memory."""
+        """Bring the accounts of slots not given yet, up to `slots` - 1, into physical memory."""
         self._as_loaded(load).make_room(self.place.slots(slots))
 
     def rows_held(self, load: int, table: str) -> list[int]:
@@ -319,7 +319,7 @@ class Shard:
         return [self._as_loaded(load).events(table).rows]
 
     def event_counts(self, load: int, table: str, slots: Integers) -> Integers:
-        """For each of `slots` (n,): the rows its individual would hold, (n,), if these n rows were added."""
+        """The number of rows that each individual in `slots` (n,) would hold if these n rows were added, (n,)."""
         return self._as_loaded(load).event_counts(table, self._own(slots))
 
     def charges(self, load: int, plan: Plan) -> tuple[Integers, Integers]:
