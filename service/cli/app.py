@@ -83,7 +83,7 @@ def serve(
 
 
 def _serve(settings: "Settings", *, host: str, port: int) -> None:
-    """From this process, or from as many as the settings say, once all that they name has been tried."""
+    """Serve from this process, or from as many as the settings say, once all that they name has been tried."""
     from service.run.trials import refuse_unusable
 
     refuse_unusable(settings)

@@ -17,7 +17,7 @@ class ProgressLines:
         self._told_at = clock()
 
     def see(self, what: str, done: int, of: int, unit: str) -> None:
-        """So much is done; told if a line is due."""
+        """Note that so much is done; print it if a line is due."""
         now = self._clock()
         if now < self._told_at + EVERY_S:
             return
