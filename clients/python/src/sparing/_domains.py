@@ -25,7 +25,7 @@ class Seen:
     """A column's values, counted; of CSV they are text, and the text is read as the service would read it."""
 
     def __init__(self, values: Iterable[object], *, is_text: bool) -> None:
-        """Count `values`, decimals as doubles; NaN, NaT and an empty field of CSV are missing values."""
+        """Count the values; decimals become doubles, and NaN, NaT and an empty field of CSV are missing values."""
         self._is_text, self.rows = is_text, 0
         self.counts: Counter[Any] = Counter()
         for value in values:
@@ -52,7 +52,7 @@ class Seen:
 
     @property
     def spread(self) -> str:
-        """How many different values it has in how many rows."""
+        """The number of different values and the number of rows that hold one, in words."""
         return f"{len(self.counts)} in {sum(self.counts.values())} rows"
 
     @property

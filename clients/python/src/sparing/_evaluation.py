@@ -29,7 +29,7 @@ class Evaluation:
 
 
 def evaluation_of_bins(answer: Answer, bins: int, *, negative: int) -> Evaluation:
-    """From a count by target and bin of the log-odds, of which so many bins lie below 0."""
+    """The evaluation by a count by target and bin of the log-odds, of which so many bins lie below 0."""
     cells, sigma = np.array(answer.values, dtype=np.float64).reshape(2, bins), answer.sigmas[0]
     is_right = np.zeros((2, bins), dtype=np.bool_)
     is_right[0, :negative] = is_right[1, negative:] = True
@@ -48,7 +48,7 @@ def evaluation_of_bins(answer: Answer, bins: int, *, negative: int) -> Evaluatio
 
 
 def evaluation_of_counts(right: Answer, whole: Answer) -> Evaluation:
-    """From a count of those who are predicted rightly, and another of all."""
+    """The evaluation by a count of the individuals that are predicted rightly, and another of all."""
     found, of = float(right.values[0]), float(whole.values[0])
     return Evaluation(
         n_individuals=of,

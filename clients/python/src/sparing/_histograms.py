@@ -88,7 +88,7 @@ class ConsistentHistogram:
         return f"ConsistentHistogram({self.column} from {ends}, bins={len(self.values)}, {certified})"
 
     def _not_ruled_out(self, excess: Sequence[float], probability: float, deviations: float) -> Interval:
-        """From the first bin whose end may be above the quantile to the last bin whose beginning may be below it."""
+        """The interval from the first bin that may end above the quantile to the last that may begin below it."""
         cells = len(self.values)
 
         def slack(cut: int) -> float:

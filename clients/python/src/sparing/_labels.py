@@ -20,7 +20,7 @@ Axis = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """A select item; `own` has, by each name beside `select`, such as a histogram's column, a value for each number."""
+    """A select item. `own` has the values of its labels beside `select`, such as a histogram's column, by name."""
 
     title: str
     size: int

@@ -197,7 +197,7 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveShare:
-    """After so many more queries of a kind, the share of the touched individuals that can pay for the next."""
+    """The share of the touched individuals that can pay for one more query of a kind, after so many more."""
 
     queries: int
     share: float
@@ -205,7 +205,7 @@ class ActiveShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DroppedAfter:
-    """After how many more queries a share of the touched individuals has dropped out; None beyond 1,000."""
+    """The further queries after which a share of the touched individuals has dropped out; None beyond 1,000."""
 
     share: float
     queries: int | None

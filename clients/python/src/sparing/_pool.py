@@ -47,7 +47,7 @@ class Pool(Generic[Http]):
             return self._http
 
     def leave_to_parent(self) -> None:
-        """In a new process: give up what is open, which stays open for the parent; what is closed stays closed."""
+        """Give up what is open, in a new process: it stays open for the parent, and what is closed stays closed."""
         self._lock = threading.Lock()
         if self._http is not None and not self._http.is_closed:
             self._of_parents.append(self._http)

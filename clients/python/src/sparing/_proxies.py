@@ -14,7 +14,7 @@ _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 def proxy_of(url: httpx.URL) -> httpx.Proxy | None:
     """The proxy for an address: none for this machine, which no proxy reaches, and for what NO_PROXY excepts.
 
-    Raises ValueError, which shows nothing of the proxy's address, where that is none.
+    Raises ValueError if the proxy's address is not valid; the error does not show the address.
     """
     named = urllib.request.getproxies()
     address = named.get(url.scheme) or named.get("all")

@@ -1,4 +1,4 @@
-"""When to send a request again, and after how long. Pure: sleep and randomness are the client's.
+"""The rules by which a request is sent again, and the wait before. Pure: sleep and randomness are the client's.
 
 Sending twice is only harmless when the server can tell that it is the same request. A query and an upload carry an
 idempotency key, so they may be repeated after anything. Reading changes nothing. Everything else (registering, making a

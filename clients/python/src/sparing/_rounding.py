@@ -10,7 +10,7 @@ _SYMMETRIC: Final = 0.05
 
 
 def decimals_of(half_width: float) -> int:
-    """Such that a half width has two digits; whole numbers of a half width of ten or more have none."""
+    """The decimals that show two digits of a half width; whole numbers of a half width of ten or more have none."""
     if half_width <= 0 or not math.isfinite(half_width):
         return 0
     return min(max(0, 1 - math.floor(math.log10(half_width))), DECIMALS_MAX)

@@ -102,7 +102,7 @@ def question_of(
 
 
 def _check_size(text: str) -> None:
-    """Before parsing, whose recursion has no bound of its own."""
+    """Refuse a text that is too long or too deep, before it is parsed: the parser's recursion has no bound."""
     if len(text) > TEXT_MAX:
         raise SQLError(f"the text has more than {TEXT_MAX} characters")
     depth = deepest = 0

@@ -167,5 +167,5 @@ class PlainSparingDialect(SparingDialect):
 
 
 def _type_of(column: Mapping[str, Any]) -> types.TypeEngine[Any]:
-    """A category is numbered where it has a size, and otherwise named."""
+    """The type of a column; a category is an integer if it has a size, and otherwise a text."""
     return types.Integer() if column.get("size") else TYPES[column["type"]]()

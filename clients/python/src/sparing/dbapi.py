@@ -247,7 +247,7 @@ class Cursor:
         connection: the connection.
         arraysize: the number of rows that `fetchmany` gives by default.
         answer: the answer of the last query, with all that the client says of one.
-        description: of each column the name, the type and five times None; None before a query.
+        description: the name and the type of each column, and five times None; None before a query.
         rowcount: the number of rows of the last query; -1 before.
     """
 

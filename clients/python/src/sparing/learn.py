@@ -337,7 +337,7 @@ class LogisticRegression(_LinearModel):
         self._keep(np.atleast_2d(np.mean(path[-ceil(self.max_iter / _AVERAGED) :], axis=0)))
 
     def predict_proba(self, frame: Frame) -> Doubles:
-        """For each row of a frame the probability of each class, in the order of `classes_`."""
+        """The probability of each class, in the order of `classes_`, for each row of a frame."""
         found = self.decision_function(frame)
         if found.ndim == 1:
             found = np.stack([np.zeros(len(found)), found], axis=1)
@@ -468,7 +468,7 @@ class LogisticRegression(_LinearModel):
             raise ValueError(f"the target has one value, {self.classes_[0]!r}, and nothing to tell apart")
 
     def _moments(self, source: Source[Builder]) -> Builder:
-        """With an intercept in any case: its own entry is the number of individuals."""
+        """The moments, always with an intercept: its own entry is the number of individuals."""
         noise = source.share / (self.max_iter + 1)
         return self._query(source).moments(self._listed, intercept=True).noise(share=noise)
 

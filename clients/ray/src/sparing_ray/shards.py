@@ -66,7 +66,7 @@ class RayShards:
     backend: Final = "ray"
 
     def __init__(self, address: str) -> None:
-        """Over the cluster at an address, host:port. Raises ShardsUnusable, in a line."""
+        """Connect to the cluster at an address, host:port. Raises ShardsUnusable, in a line."""
         self._address = address
         if importlib.util.find_spec("ray") is None:
             raise ShardsUnusable("SPARING_RAY_ADDRESS needs Ray: pip install sparing[ray]")

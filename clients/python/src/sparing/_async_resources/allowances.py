@@ -13,5 +13,5 @@ class AsyncAllowances:
         self._sender = sender
 
     async def list(self) -> tuple[Allowance, ...]:
-        """For each dataset, the worst-case charge that the analyst may cause, has caused, and has left."""
+        """The worst-case charge that the analyst may cause, has caused, and has left, for each dataset."""
         return await self._sender.run(allowances())

@@ -13,5 +13,5 @@ class Allowances:
         self._sender = sender
 
     def list(self) -> tuple[Allowance, ...]:
-        """For each dataset, the worst-case charge that the analyst may cause, has caused, and has left."""
+        """The worst-case charge that the analyst may cause, has caused, and has left, for each dataset."""
         return self._sender.run(allowances())

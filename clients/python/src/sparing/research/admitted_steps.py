@@ -61,7 +61,7 @@ def admitted_steps(mu: float, *, rate: float, epsilon: Decimal, delta: Decimal) 
 
 
 def _by_orders(mu: float, rate: float, epsilon: Decimal, delta: Decimal, conversion: Conversion) -> int:
-    """By Rényi divergences, at the best order: of a full batch all orders cost the same rho."""
+    """The steps by Rényi divergences, at the best order; all orders of a full batch cost the same rho."""
     if rate == 1:
         return _most(amount_of_best_order(epsilon, delta, conversion) / (real(mu) ** 2 / 2))
     (divergences,) = subsampled_divergences(np.array([mu]), rate=rate, orders=ORDERS).tolist()
@@ -72,7 +72,7 @@ def _by_orders(mu: float, rate: float, epsilon: Decimal, delta: Decimal, convers
 
 
 def _by_losses(mu: float, rate: float, epsilon: Decimal, delta: Decimal) -> int:
-    """By bisection: epsilon rises with the steps."""
+    """The steps by bisection: epsilon rises with them."""
 
     def is_within(count: int) -> bool:
         return epsilon_of_steps([Steps(mu, rate, count)], delta=float(delta)) <= epsilon

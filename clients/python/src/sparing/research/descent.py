@@ -310,10 +310,10 @@ class _Descent:
         return total
 
     def gradients(self, rows: NDArray[np.int64] | slice, parameters: Doubles) -> tuple[Doubles, Doubles]:
-        """For these individuals the errors (k, classes) whose products with the features are gradients within the clip.
+        """The errors (k, classes) of these individuals whose products with the features are gradients within the clip.
 
-        And the lengths (k,) of those gradients. Each row is worked out by itself: a library's product of matrices may
-        differ in its last digit with the number of other rows.
+        The second result is the lengths (k,) of those gradients. Each row is computed by itself: a library's product of
+        matrices may differ in its last digit with the number of other rows.
         """
         errors = self.errors(products_with_rows(self.features[rows], parameters), self.labels[rows])
         norms = np.sqrt(squares_of_rows(errors) * self.squares[rows])

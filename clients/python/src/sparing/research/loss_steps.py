@@ -88,7 +88,7 @@ def _split(p: Reals, q: Reals, losses: Reals, spacing: float, tails: Reals) -> R
 
 
 def _whole(first: int, masses: Reals, *, below: float, above: float) -> GridLosses:
-    """With the mass below the grid at its first loss, and that above it infinite."""
+    """The losses with the mass below the grid at its first loss, and the mass above it at an infinite loss."""
     masses[0] += below
     return GridLosses(first=first, masses=masses, infinite=above)
 

@@ -124,7 +124,7 @@ class OwnSteps:
 
 @lru_cache(maxsize=16)
 def _firsts(mus: tuple[float, ...]) -> tuple[NDArray[np.int64], int]:
-    """For each key of a double up to the last mu: how many mus are below its first double, and the most within one."""
+    """The number of mus below the first double of each key, up to the last mu, and the most mus within one key."""
     last = int(np.float64(mus[-1]).view(np.int64)) >> _KEY_BITS
     begins = (np.arange(last + 2, dtype=np.int64) << _KEY_BITS).view(np.float64)
     firsts = np.searchsorted(np.array(mus), begins, side="left")

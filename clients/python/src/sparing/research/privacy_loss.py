@@ -85,7 +85,7 @@ class ComposedLosses:
         object.__setattr__(self, "sums", sums)
 
     def delta(self, epsilon: float) -> float:
-        """The delta at this epsilon, with everything that numerics may have taken off. At most 1, which is true of all.
+        """An upper bound of the delta at this epsilon, at most 1: the computed one plus the most that numerics may err.
 
         Raises ValueError for an epsilon outside [0, 600].
         """
@@ -246,7 +246,7 @@ def losses_of(mu: float, rate: float, spacing: float) -> tuple[GridLosses, GridL
 
 
 def _parts(steps: Sequence[Steps], spacing: float) -> list[tuple[list[tuple[GridLosses, int]], Reals]]:
-    """For removing and for adding: the losses of the steps with their counts, and the moments of the composition."""
+    """The losses of the steps with their counts, and the moments of the composition: for removing, then for adding."""
     parts = [[(losses_of(*each[:2], spacing)[direction], each.times) for each in steps] for direction in (0, 1)]
     return [(each, log_moments(each, spacing)) for each in parts]
 
@@ -288,7 +288,7 @@ def windowed(
 
 
 def window_of(moments: Reals, count: int, spacing: float, delta: float) -> Window:
-    """From the moments ln E e^(s S) at the tilts: the tilt, of those whose rounding is no matter, of the least window.
+    """The tilt of the least window, by the moments ln E e^(s S) at the tilts whose rounding does not matter.
 
     The top is where Chernoff's bound is a millionth of delta. A sum that is below the window is taken for one that is
     larger by the window's width, and weighs e^(-tilt width) as much; one that is above it weighs e^(tilt width) more,

@@ -100,7 +100,7 @@ def refuse_orders(orders: Sequence[float]) -> None:
 
 
 def _of_whole_order(mus: Reals, rate: float, order: int) -> Reals:
-    """By the binomial sum."""
+    """The divergence of a whole order by the binomial sum."""
     logs, halves = _binomial_logs(order, rate)
     divergences = np.empty(len(mus))
     for rows in _blocks(len(mus), order):
@@ -123,7 +123,7 @@ def _binomial_logs(order: int, rate: float) -> tuple[Reals, Reals]:
 
 
 def _of_any_order(mus: Reals, rate: float, order: float) -> Reals:
-    """By the trapezoidal rule, over the points that each mu needs, in groups of a power of two."""
+    """The divergence by the trapezoidal rule, over the points that each mu needs, in groups of a power of two."""
     widths = 2 * _REACH + order * mus
     points = 2 ** np.ceil(np.log2(widths / _STEP * np.maximum(1.0, mus))).astype(np.int64)
     divergences = np.empty(len(mus))
