@@ -37,6 +37,14 @@ def blocks(page: str) -> list[Block]:
     ]
 
 
+def printed_by(program: str, names: dict[str, Any], *, line: int = 0) -> str:
+    """The text that a program prints, run in a namespace; `line` is where it begins on its page."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile("\n" * line + program, "page", "exec"), names)  # noqa: S102 - our own page
+    return printed.getvalue()
+
+
 @dataclass(kw_only=True)
 class Reader:
     """Does what a page says, as its reader would; `outcome` is what the next block has to show.
@@ -66,7 +74,7 @@ class Reader:
             case (("csv" | "ndjson"), _):
                 self._upload(block)
             case "python", _:
-                self._run(block)
+                self.outcome = printed_by(block.text, self.names, line=block.line)
             case "sh", _:
                 self._look_up_commands(block)
             case "json", ("report" | "problem"):
@@ -89,12 +97,6 @@ class Reader:
         path = f"/v1/datasets/{self.dataset}/tables/{table}/rows{options}"
         reply = self._curate(path, content=block.text, content_type=_TYPES[block.language])
         self.outcome = reply.json()
-
-    def _run(self, block: Block) -> None:
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile("\n" * block.line + block.text, "page", "exec"), self.names)  # noqa: S102 - our own page
-        self.outcome = printed.getvalue()
 
     def _look_up_commands(self, block: Block) -> None:
         """Every `sparing` command of a shell block exists, with its options. None is run."""

@@ -25,6 +25,7 @@ RUN_ELSEWHERE = {
     "README.md": "test_readme.py",
     "clients/audit/README.md": "test_adversary.py",
     "docs/choosing-parameters.md": "test_choosing_parameters.py",
+    "docs/first-hour.md": "test_first_hour.py",
     "docs/learning.md": "test_learning_page.py",
     "docs/local-model.md": "test_local_model_document.py",
     "docs/post-processing.md": "test_post_processing.py",
