@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from sparing import Client
 from tests.api.documented import DOCS, Block, blocks, printed_by
 from tests.e2e.homes import Homes
 from tests.e2e.processes import PATIENCE_S, environment, served, unexpected
@@ -61,6 +62,9 @@ def test_the_commands_come_to_what_the_page_shows(homes: Homes, monkeypatch: pyt
                 printed = ""
             elif printed:
                 shown.append((block, printed))
+        for each in names.values():
+            if isinstance(each, Client):
+                each.close()
     assert len(shown) == 3
     for block, true in shown:
         assert block.text == true, f"line {block.line}"

@@ -16,10 +16,11 @@ from tests.architecture.source import ROOT
 
 pytestmark = pytest.mark.slow
 FIRST_PAGES = {
-    "Curator": "your-data/",
-    "Analyst": "python-client/",
-    "Individual": "individuals/",
-    "Operator": "operations/",
+    "Curator": "first-hour/#curator",
+    "Analyst": "first-hour/#analyst",
+    "Individual": "first-hour/#individual",
+    "Auditor": "first-hour/#auditor",
+    "Operator": "first-hour/#operator",
     "Researcher": "guarantee/",
 }
 LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src", "object": "data"}
@@ -80,7 +81,7 @@ def test_no_page_needs_what_its_policy_forbids(guide_site: Path) -> None:
 
 
 def test_the_start_leads_each_reader_to_a_first_page(guide_site: Path) -> None:
-    """Four of them and a researcher; above that the two pictures."""
+    """Five roles and a researcher; above that the two pictures."""
     text = page(guide_site, "")
     firsts = dict(re.findall(r"<td[^>]*><strong>(\w+)</strong></td>.*?href=\"([^\"]+)\"", text, re.DOTALL))
 
