@@ -19,7 +19,7 @@ Shown = list[tuple[Block, str]]
 
 @pytest.fixture(scope="module")
 def shown() -> Shown:
-    """What the page shows below each program, and what the program prints."""
+    """Each text below a program of the page, and the output of that program."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         world = build_world()
         reader = reader_of(world, monkeypatch)

@@ -29,7 +29,7 @@ class Terminal:
         self._exported = home / "exported"
 
     def run(self, commands: str) -> str:
-        """What the commands print; none of them fails or complains."""
+        """Run commands that neither fail nor complain, and return their output."""
         line = ["bash", "-euo", "pipefail", "-c", f"{commands}\nenv -0 > {self._exported}"]
         done = subprocess.run(
             line, cwd=DOCS.parent, env=self.variables, capture_output=True, text=True, timeout=PATIENCE_S, check=False
