@@ -7,9 +7,10 @@ import ast
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import PurePosixPath
 
-from tests.architecture.source import Module
+from tests.architecture.source import Module, nodes, text_of
 
 Rule = Callable[[Module], list[str]]
 
@@ -94,9 +95,14 @@ threading time urllib
 DOORS_TO_THE_WORLD = frozenset({"__import__", "breakpoint", "compile", "eval", "exec", "input", "open", "print"})
 
 
-def imports(module: Module) -> Iterator[tuple[int, str]]:
+@cache
+def imports(module: Module) -> tuple[tuple[int, str], ...]:
     """Line and dotted name of everything the module imports, also inside functions."""
-    for node in ast.walk(module.tree):
+    return tuple(_imports(module))
+
+
+def _imports(module: Module) -> Iterator[tuple[int, str]]:
+    for node in nodes(module):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -213,14 +219,14 @@ def pure(module: Module) -> list[str]:
     complaints = [
         f"{module.path}:{line} imports {name}" for line, name in imports(module) if name.split(".")[0] in IMPURE
     ]
-    for node in ast.walk(module.tree):
+    for node in nodes(module):
         if isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith):
             complaints.append(f"{module.path}:{node.lineno} is asynchronous")
         elif isinstance(node, ast.Global | ast.Nonlocal):
             complaints.append(f"{module.path}:{node.lineno} keeps state outside its arguments")
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in DOORS_TO_THE_WORLD:
             complaints.append(f"{module.path}:{node.lineno} calls {node.func.id}()")
-        elif isinstance(node, ast.Attribute) and ast.unparse(node) in {"np.random", "numpy.random"}:
+        elif isinstance(node, ast.Attribute) and text_of(node) in {"np.random", "numpy.random"}:
             complaints.append(f"{module.path}:{node.lineno} draws from numpy's own generators")
     return complaints
 
@@ -270,9 +276,9 @@ def arrays_behind_the_state(module: Module) -> list[str]:
     """
     if module.path.startswith(_KNOW_ARRAYS):
         return []
-    holders = _HOLDERS | _HOLDER_NAMES | set(_held(module.tree))
+    holders = _HOLDERS | _HOLDER_NAMES | set(_held(module))
     complaints = []
-    for node in ast.walk(module.tree):
+    for node in nodes(module):
         match node:
             case ast.ImportFrom(module="service.engine") if any(each.name == "memory" for each in node.names):
                 complaints.append(f"{module.path}:{node.lineno} imports the module of the arrays")
@@ -285,9 +291,9 @@ def arrays_behind_the_state(module: Module) -> list[str]:
     return complaints
 
 
-def _held(tree: ast.Module) -> Iterator[str]:
+def _held(module: Module) -> Iterator[str]:
     """The names that are annotated with a holder or assigned one, and the arguments of lambdas, which may get one."""
-    for node in ast.walk(tree):
+    for node in nodes(module):
         if isinstance(node, ast.Lambda):
             yield from (each.arg for each in node.args.args)
         elif isinstance(node, ast.arg) and node.annotation is not None and _names_holder(node.annotation):
@@ -299,14 +305,14 @@ def _held(tree: ast.Module) -> Iterator[str]:
 
 
 def _names_holder(annotation: ast.expr) -> bool:
-    return any(re.search(rf"\b{name}\b", ast.unparse(annotation)) for name in _HOLDERS)
+    return any(re.search(rf"\b{name}\b", text_of(annotation)) for name in _HOLDERS)
 
 
 def _last(node: ast.expr) -> str:
     """The last name of `a.b._name` or of a call of it, without underscores around it."""
     while isinstance(node, ast.Call):
         node = node.func
-    return ast.unparse(node).rpartition(".")[2].strip("_")
+    return text_of(node).rpartition(".")[2].strip("_")
 
 
 def one_class_for_each_name(modules: Iterable[Module]) -> list[str]:
@@ -321,18 +327,18 @@ def one_class_for_each_name(modules: Iterable[Module]) -> list[str]:
 
 def no_assert(module: Module) -> list[str]:
     """`python -O` strips assert, and an invariant of privacy must hold there too: raise."""
-    return [f"{module.path}:{node.lineno} asserts" for node in ast.walk(module.tree) if isinstance(node, ast.Assert)]
+    return [f"{module.path}:{node.lineno} asserts" for node in nodes(module) if isinstance(node, ast.Assert)]
 
 
 def no_base_http_middleware(module: Module) -> list[str]:
     """Starlette's BaseHTTPMiddleware hides disconnects and cancels awaits mid-commit: write plain ASGI middleware."""
     return [
         f"{module.path}:{node.lineno} names BaseHTTPMiddleware"
-        for node in ast.walk(module.tree)
+        for node in nodes(module)
         if (isinstance(node, ast.Name) and node.id == "BaseHTTPMiddleware")
         or (isinstance(node, ast.Attribute) and node.attr == "BaseHTTPMiddleware")
         or (isinstance(node, ast.alias) and node.name == "BaseHTTPMiddleware")
-        or (isinstance(node, ast.Call) and ast.unparse(node.func).endswith("app.middleware"))
+        or (isinstance(node, ast.Call) and text_of(node.func).endswith("app.middleware"))
     ]
 
 
@@ -341,7 +347,7 @@ def no_word_for_everybody(module: Module) -> list[str]:
 
     Only names that the module binds are read. A keyword of another package's function, such as psycopg's, is not ours.
     """
-    return [f"{module.path}:{line} binds {name}" for line, name in _bound(module.tree) if _WORD.search(_spaced(name))]
+    return [f"{module.path}:{line} binds {name}" for line, name in _bound(module) if _WORD.search(_spaced(name))]
 
 
 _WORD = re.compile(r"\busers?\b", re.IGNORECASE)
@@ -351,8 +357,8 @@ def _spaced(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", name)
 
 
-def _bound(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+def _bound(module: Module) -> Iterator[tuple[int, str]]:
+    for node in nodes(module):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.lineno, node.name
         elif isinstance(node, ast.arg):

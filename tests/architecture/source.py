@@ -37,6 +37,28 @@ def module(path: str, text: str) -> Module:
 
 
 @cache
+def nodes(found: Module) -> tuple[ast.AST, ...]:
+    """All nodes of a module, which are looked for once."""
+    return tuple(ast.walk(found.tree))
+
+
+@cache
+def calls(found: Module) -> tuple[tuple[ast.Call, str], ...]:
+    """Every call of a module, with the text of what is called."""
+    return tuple((node, text_of(node.func)) for node in nodes(found) if isinstance(node, ast.Call))
+
+
+def text_of(node: ast.AST) -> str:
+    """The text of an expression; that of a dotted name is known without a parser."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=ast.Name() | ast.Attribute() as value, attr=name):
+            return f"{text_of(value)}.{name}"
+    return ast.unparse(node)
+
+
+@cache
 def files() -> tuple[str, ...]:
     """Every file that is the repository's, as sorted paths from the root."""
     found: list[str] = []

@@ -5,12 +5,11 @@ Where the service has a safe form of one, such as a program that is started by a
 
 import ast
 import re
-from collections.abc import Iterator
 
 import pytest
 
 from tests.architecture.rules import Rule, imports
-from tests.architecture.source import Module, module, modules, texts
+from tests.architecture.source import Module, calls, module, modules, nodes, texts
 
 SERVED = ("service", "migrations", "clients/python/src", "clients/ray/src")
 MODULES = {
@@ -51,9 +50,7 @@ def forbidden_modules(found: Module) -> list[str]:
 def forbidden_calls(found: Module) -> list[str]:
     """No evaluation of text, no shell, no file of a guessable name, no array that may hold objects."""
     return [
-        f"{found.path}:{call.lineno} calls {name}"
-        for call in _calls(found)
-        if (name := ast.unparse(call.func)) in CALLS or _has_shell(call)
+        f"{found.path}:{call.lineno} calls {name}" for call, name in calls(found) if name in CALLS or _has_shell(call)
     ]
 
 
@@ -82,9 +79,8 @@ def bodies_read_elsewhere(found: Module) -> list[str]:
     is_api = found.path.startswith("service/api/") and found.path not in MAY_READ_JSON
     return [
         f"{found.path}:{call.lineno} calls {name}"
-        for call in _calls(found)
-        if (name := ast.unparse(call.func)) in {f"request.{read}" for read in reads}
-        or (is_api and name in READS_OF_JSON)
+        for call, name in calls(found)
+        if name in {f"request.{read}" for read in reads} or (is_api and name in READS_OF_JSON)
     ]
 
 
@@ -99,8 +95,8 @@ def patterns_from_data(found: Module) -> list[str]:
     }
     return [
         f"{found.path}:{call.lineno} makes a pattern of {ast.unparse(call.args[0])}"
-        for call in _calls(found)
-        if ast.unparse(call.func) in OF_PATTERNS and not _is_constant(call.args[0], constants)
+        for call, name in calls(found)
+        if name in OF_PATTERNS and not _is_constant(call.args[0], constants)
     ]
 
 
@@ -108,22 +104,18 @@ def weak_hashes(found: Module) -> list[str]:
     """Every hash is one of SHA-2 or BLAKE2, by its own name, but for one that says that nothing depends on it."""
     unused = {
         id(call.func)
-        for call in _calls(found)
+        for call, _ in calls(found)
         if any(each.arg == "usedforsecurity" and ast.unparse(each.value) == "False" for each in call.keywords)
     }
     return [
         f"{found.path}:{node.lineno} names {ast.unparse(node)}"
-        for node in ast.walk(found.tree)
+        for node in nodes(found)
         if (
             id(node) not in unused
             and (isinstance(node, ast.Attribute) and node.attr in WEAK_HASHES and ast.unparse(node.value) == "hashlib")
         )
         or (isinstance(node, ast.Constant) and node.value in WEAK_HASHES - {"new"})
     ]
-
-
-def _calls(found: Module) -> Iterator[ast.Call]:
-    return (node for node in ast.walk(found.tree) if isinstance(node, ast.Call))
 
 
 def _has_shell(call: ast.Call) -> bool:

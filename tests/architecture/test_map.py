@@ -11,7 +11,7 @@ import pytest
 
 from tests.architecture.draw_rooms import PICTURE, drawing
 from tests.architecture.rules import FOLDERS_IN_ORDER, MAY_IMPORT
-from tests.architecture.source import ROOT, modules
+from tests.architecture.source import ROOT, modules, text_of
 
 MAP = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 TOUR = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
@@ -131,9 +131,9 @@ def _thread_names(tree: ast.AST) -> set[str]:
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef) and node.name in _STARTERS:
             continue
-        if isinstance(node, ast.Call) and (starter := ast.unparse(node.func).rpartition(".")[2]) in _STARTERS:
+        if isinstance(node, ast.Call) and (starter := text_of(node.func).rpartition(".")[2]) in _STARTERS:
             names.add(_name_in(node, _STARTERS[starter]))
-        if isinstance(node, ast.ClassDef) and any(ast.unparse(base).startswith("JobQueue[") for base in node.bases):
+        if isinstance(node, ast.ClassDef) and any(text_of(base).startswith("JobQueue[") for base in node.bases):
             names |= {ast.literal_eval(each.value) for each in node.body if isinstance(each, ast.Assign)}
         names |= _thread_names(node)
     return names - {_QUEUES_OWN}

@@ -1,12 +1,9 @@
 """Every wait for a thread or for a free slot has an owner and a place: none goes through a pool that all share."""
 
-import ast
-from collections.abc import Iterator
-
 import pytest
 
 from tests.architecture.rules import Rule, imports
-from tests.architecture.source import Module, module, modules
+from tests.architecture.source import Module, calls, module, modules
 
 POOLS = {"starlette.concurrency", "fastapi.concurrency", "anyio"}
 """The modules through which work comes to the default pool of threads."""
@@ -21,7 +18,7 @@ def no_default_pool(found: Module) -> list[str]:
     if found.path == PLACE:
         return []
     imported = [f"{found.path}:{line} imports {name}" for line, name in imports(found) if name in POOLS]
-    called = [f"{found.path}:{call.lineno} calls {name}" for call, name in _calls(found) if name in HOPS]
+    called = [f"{found.path}:{call.lineno} calls {name}" for call, name in calls(found) if _last(name) in HOPS]
     return imported + called
 
 
@@ -29,15 +26,13 @@ def no_wait_without_a_principal(found: Module) -> list[str]:
     """A wait for a free slot is in the turn of its principal, and counted."""
     return [
         f"{found.path}:{call.lineno} calls {name} without a principal"
-        for call, name in _calls(found)
-        if name in OWNED and len(call.args) + len(call.keywords) < OWNED[name]
+        for call, text in calls(found)
+        if (name := _last(text)) in OWNED and len(call.args) + len(call.keywords) < OWNED[name]
     ]
 
 
-def _calls(found: Module) -> Iterator[tuple[ast.Call, str]]:
-    for node in ast.walk(found.tree):
-        if isinstance(node, ast.Call):
-            yield node, ast.unparse(node.func).rpartition(".")[2]
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 @pytest.mark.parametrize("rule", [no_default_pool, no_wait_without_a_principal])

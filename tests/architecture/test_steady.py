@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.architecture.rules import Rule
-from tests.architecture.source import Module, module, modules
+from tests.architecture.source import Module, calls, module, modules, nodes, text_of
 
 ROOTS = ("tests", *(f"clients/{name}/tests" for name in ("audit", "demo", "papers", "python")))
 CLOCKS = {f"time.{name}{ns}" for name in ("time", "monotonic", "perf_counter", "process_time") for ns in ("", "_ns")}
@@ -61,9 +61,9 @@ def clocks(found: Module) -> list[str]:
     if found.path in MAY_READ_CLOCKS:
         return []
     return [
-        f"{found.path}:{node.lineno} reads {ast.unparse(node)}"
-        for node in ast.walk(found.tree)
-        if isinstance(node, ast.Attribute) and ast.unparse(node) in CLOCKS
+        f"{found.path}:{node.lineno} reads {text_of(node)}"
+        for node in nodes(found)
+        if isinstance(node, ast.Attribute) and text_of(node) in CLOCKS
     ]
 
 
@@ -73,19 +73,19 @@ def sleeps(found: Module) -> list[str]:
         return []
     return [
         f"{found.path}:{call.lineno} sleeps"
-        for call in _calls(found)
-        if ast.unparse(call.func) in SLEEPS and [ast.unparse(each) for each in call.args] != ["0"]
+        for call, name in calls(found)
+        if name in SLEEPS and [ast.unparse(each) for each in call.args] != ["0"]
     ]
 
 
 def fresh_dice(found: Module) -> list[str]:
     """Every generator of a test has a seed, and none is shared by all of a process."""
-    imported = {alias.name for node in ast.walk(found.tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported = {alias.name for node in nodes(found) if isinstance(node, ast.Import) for alias in node.names}
     shared = MODULES_OF_DICE if "random" in imported else MODULES_OF_DICE[1:]
     return [
         f"{found.path}:{call.lineno} draws anew by {name}"
-        for call in _calls(found)
-        if "(" not in (name := ast.unparse(call.func))
+        for call, name in calls(found)
+        if "(" not in name
         and (not [*call.args, *call.keywords] if name.rpartition(".")[2] in GENERATORS else name.startswith(shared))
     ]
 
@@ -95,20 +95,18 @@ def seeds_of_the_environment(found: Module) -> list[str]:
     if found.path in MAY_READ_THE_ENVIRONMENT:
         return []
     return [
-        f"{found.path}:{call.lineno} reads the environment"
-        for call in _calls(found)
-        if ast.unparse(call.func) in OF_THE_ENVIRONMENT
+        f"{found.path}:{call.lineno} reads the environment" for call, name in calls(found) if name in OF_THE_ENVIRONMENT
     ]
 
 
 def whole_logs(found: Module) -> list[str]:
     """No test compares all that was logged: it names the lines that must be there, or those of one logger."""
     return [
-        f"{found.path}:{node.lineno} compares {ast.unparse(part)}"
-        for node in ast.walk(found.tree)
+        f"{found.path}:{node.lineno} compares {text_of(part)}"
+        for node in nodes(found)
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq)
         for part in _taken_whole(node)
-        if ast.unparse(part) in LOGGED
+        if text_of(part) in LOGGED
     ]
 
 
@@ -125,13 +123,9 @@ def processes_by_name(found: Module) -> list[str]:
     words = ("pgrep", "pkill", "killall", "pidof")
     return [
         f"{found.path}:{node.lineno} looks for processes by name"
-        for node in ast.walk(found.tree)
+        for node in nodes(found)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.split(" ")[0] in words
     ]
-
-
-def _calls(found: Module) -> Iterator[ast.Call]:
-    return (node for node in ast.walk(found.tree) if isinstance(node, ast.Call))
 
 
 RULES: list[Rule] = [clocks, sleeps, fresh_dice, seeds_of_the_environment, whole_logs, processes_by_name]

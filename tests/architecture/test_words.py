@@ -60,13 +60,15 @@ FRAGMENT = re.compile(r"(?:Of|As|Whether|Where|The same|So many|Nobody|None)\b")
 PRONOUNS_PER_THOUSAND_MAX = 1.0
 
 
-def docstrings(found: Module) -> Iterator[tuple[int, str]]:
+@cache
+def docstrings(found: Module) -> list[tuple[int, str]]:
     """Line and text of every docstring of a module."""
-    for node in ast.walk(found.tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            text = ast.get_docstring(node)
-            if text:
-                yield getattr(node, "lineno", 1), text
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    return [
+        (getattr(node, "lineno", 1), text)
+        for node in ast.walk(found.tree)
+        if isinstance(node, kinds) and (text := ast.get_docstring(node))
+    ]
 
 
 def names(found: Module) -> Iterator[tuple[int, str]]:
