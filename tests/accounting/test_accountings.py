@@ -240,13 +240,13 @@ def test_the_odometer_of_one_order_has_no_levels(order: float, most: int, data: 
 
 @pytest.mark.parametrize("accounting", [ConcentratedAccounting(), RenyiAccounting(order=16), RenyiAccounting(order=2)])
 @given(units=st.integers(0, 2**43), delta=DELTAS)
+@settings(max_examples=15)
 def test_while_all_noise_is_gaussian_a_limit_is_worth_its_curve(
     accounting: Accounting, units: int, delta: Decimal
 ) -> None:
     """A Gaussian costs the same amount as under Gaussian DP, by which no limit has a larger epsilon."""
     advisory = accounting.epsilon_of_gaussians(units, delta)
     assert advisory == min(GAUSSIAN.epsilon_of_units(units, delta), accounting.epsilon_of_units(units, delta))
-    assert advisory <= GAUSSIAN.epsilon_of_units(units, delta)
 
 
 def test_one_guarantee_while_all_noise_is_gaussian() -> None:

@@ -1,7 +1,7 @@
 """Prices of Laplace noise by mpmath at 60 digits, from the definitions, and integers that bound them, in Python."""
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import partial
 
@@ -64,14 +64,15 @@ TABLES: dict[str, tuple[Callable[[], ChordPrices | LinearPrices], Price]] = {
 CHORDS = sorted(set(TABLES) - {"pure"})
 
 
-def by_the_segments(prices: ChordPrices, steps: int, scale: float) -> int:
-    """The charge of a number by the segments at a scale, found and worked out in Python's integers."""
-    _, segments = prices(scale)
-    starts, offsets, slopes, shifts = segments.tolist()
-    place = bisect_right(starts, steps) - 1
-    factor = steps if place > 0 else steps * steps
-    charge: int = (offsets[place] + factor * slopes[place]) % 2**64 >> shifts[place]
-    return charge
+def by_the_segments(prices: ChordPrices, numbers: Iterable[int], scale: float) -> list[int]:
+    """The charges of numbers of steps by the segments at a scale, found and worked out in Python's integers."""
+    starts, offsets, slopes, shifts = prices(scale)[1].tolist()
+    charges = []
+    for steps in numbers:
+        place = bisect_right(starts, steps) - 1
+        factor = steps if place > 0 else steps * steps
+        charges.append((offsets[place] + factor * slopes[place]) % 2**64 >> shifts[place])
+    return charges
 
 
 def chords(name: str) -> ChordPrices:

@@ -192,7 +192,7 @@ def test_charges_beside_each_knot_are_bounds_and_rise(name: str) -> None:
         found = charged(steps, scale, prices)
 
         assert (np.diff(found) >= 0).all()
-        assert [by_the_segments(prices, step, scale) for step in steps.tolist()] == found.tolist()
+        assert by_the_segments(prices, steps.tolist(), scale) == found.tolist()
         for step, units in list(zip(steps.tolist(), found.tolist(), strict=True))[::97]:
             assert units >= interpolated(prices, step, scale)
 

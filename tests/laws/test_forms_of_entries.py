@@ -114,7 +114,8 @@ def test_another_form_of_the_norm_is_seen() -> None:
 
 GROUP = 12
 GROUPS = range(29)
-"""As many as hold every fixed example; a test below counts them."""
+"""As many as hold every fixed example."""
+ASKED = some_of(GROUPS, 3)
 
 
 @cache
@@ -124,19 +125,24 @@ def group(number: int) -> tuple[World, list[Plan]]:
     return world((1.0, 0.3, 0.01, 0.97)[number % 4]), plans
 
 
-@pytest.mark.parametrize("number", some_of(GROUPS, 3))
-def test_no_byte_depends_on_the_form_of_blocks_for_any_node(number: int) -> None:
-    """The same for the fixed examples: each group of them in three forms, which change from group to group."""
+@cache
+def alike_in_three_forms(number: int) -> Asked:
+    """A group of the fixed examples in three forms, which change from group to group."""
     there, plans = group(number)
     names = [sorted(FORMS)[(3 * number + step) % len(FORMS)] for step in range(3)]
-    alike(there, plans, plans, {name: FORMS[name](1201 + 997 * number) for name in names})
+    return alike(there, plans, plans, {name: FORMS[name](1201 + 997 * number) for name in names})
+
+
+@pytest.mark.parametrize("number", ASKED)
+def test_no_byte_depends_on_the_form_of_blocks_for_any_node(number: int) -> None:
+    """The same for the fixed examples."""
+    assert len(alike_in_three_forms(number).entries) == len(group(number)[1]) > 0
 
 
 def test_the_examples_reach_every_form_of_an_entry() -> None:
     """The laws would hold trivially if all were charged, or if no piece were a bitmap or no block a list."""
-    asked = [(there, plans, ask(there.state(plans), plans, there.head)) for there, plans in map(group, GROUPS)]
-    entries = [entry for _, _, batch in asked for entry in batch.entries]
-    assert len(entries) == len(outcomes())
+    assert sum(len(group(number)[1]) for number in GROUPS) == len(outcomes())
+    entries = [entry for number in ASKED for entry in alike_in_three_forms(number).entries]
     assert {(piece.content[0], piece.content[1]) for entry in entries for piece in entry.pieces} == {
         (measure, form) for measure in (Measure.ONE_NORM, Measure.NORMS) for form in (0, 1)
     }
@@ -144,7 +150,10 @@ def test_the_examples_reach_every_form_of_an_entry() -> None:
     assert {piece.content[2] for entry in entries for piece in entry.pieces} == {1, 2, 4, 8}
     assert sum(entry.charged_count > 0 < entry.left_out_count for entry in entries) > len(entries) // 4
     blocks = [
-        type(block.touched.index) for there, plans, _ in asked[:4] for plan in plans for block in _blocks(there, plan)
+        type(block.touched.index)
+        for there, plans in map(group, ASKED[:4])
+        for plan in plans
+        for block in _blocks(there, plan)
     ]
     assert set(blocks) == {slice, np.ndarray}
 
