@@ -174,7 +174,7 @@ def test_a_replay_gives_the_memory_of_the_release(plans: list[Plan], cut_into: t
     assert told(replayed) == told(released)
 
 
-@settings(LAW, max_examples=times(12, 25))
+@settings(LAW, max_examples=times(6, 25))
 @given(
     plans=PLANS,
     cut_into=CUTS,

@@ -78,7 +78,7 @@ class RewritingMachine(RestoreMachine):
 
 @pytest.mark.slow
 def test_rewriting_keeps_the_ledger_sound_and_gives_no_budget_back() -> None:
-    """Twenty histories of forty events in a run, sixty in the soak."""
+    """Ten histories of forty events in a run, sixty in the soak."""
     run_state_machine_as_test(
         RewritingMachine, settings=settings(max_examples=times(10, 60), stateful_step_count=40, deadline=None)
     )

@@ -42,6 +42,7 @@ from tests.query.samples import (
     refused,
     truth,
 )
+from tests.rotation import times
 
 SPAN = 9
 leaves = st.one_of(
@@ -142,7 +143,7 @@ def coded(row: dict[str, Any]) -> dict[str, int]:
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=times(100, 200))
 @given(conditions(), rows)
 def test_a_row_is_selected_if_and_only_if_the_condition_is_true(where: dict[str, Any], row: dict[str, Any]) -> None:
     """Kleene's logic evaluated straight from the JSON agrees with the predicate over codes, NULLs included."""
@@ -172,6 +173,7 @@ def test_every_leaf_agrees_on_its_whole_column(column: str) -> None:
 
 
 @pytest.mark.slow
+@settings(max_examples=times(40, 100))
 @given(st.lists(conditions(), min_size=1, max_size=3), conditions())
 def test_de_morgan(parts: list[dict[str, Any]], one: dict[str, Any]) -> None:
     """A negation moves to the leaves by De Morgan's laws, and two negations are none: the predicates are the same."""
@@ -182,6 +184,7 @@ def test_de_morgan(parts: list[dict[str, Any]], one: dict[str, Any]) -> None:
     assert predicate({"not": {"not": one}}) == predicate(one)
 
 
+@settings(max_examples=times(50, 100))
 @given(conditions())
 def test_a_row_of_nothing_but_null_is_selected_only_by_asking_for_null(where: dict[str, Any]) -> None:
     """An empty slot looks like one, and the engine leaves it out where a predicate says that it selects one."""

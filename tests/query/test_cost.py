@@ -118,6 +118,7 @@ def test_estimates_are_priced_and_stored() -> None:
 
 
 @pytest.mark.slow
+@settings(max_examples=times(40, 100))
 @given(asked=plans, one=capacities, other=capacities)
 def test_it_grows_with_the_capacity(asked: Plan, one: int, other: int) -> None:
     """Of whatever query."""
@@ -261,6 +262,7 @@ def test_every_kind_of_work_raises_the_cost(less: dict[str, Any], more: dict[str
 
 
 @pytest.mark.slow
+@settings(max_examples=times(40, 100))
 @given(asked=queries(), sigma=st.sampled_from([11.0, 99.0]))
 def test_text_that_makes_no_more_work_makes_no_difference(asked: dict[str, Any], sigma: float) -> None:
     """How the JSON is spaced and ordered."""
@@ -364,6 +366,7 @@ def test_nothing_but_the_query_and_declared_bounds_goes_in() -> None:
 
 
 @pytest.mark.slow
+@settings(max_examples=times(60, 100))
 @given(asked=plans, name=st.sampled_from([each.name for each in fields(Speed)]))
 def test_a_slower_server_needs_more_time_and_the_same_memory(asked: Plan, name: str) -> None:
     """In whatever it is slower."""

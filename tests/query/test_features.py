@@ -1,6 +1,7 @@
 """Features in whole steps: their size, order and names, and the refusal of those that rounding would lose."""
 
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,11 +18,13 @@ from tests.query.samples import SCHEMA, refused
 READER: TypeAdapter[Feature] = TypeAdapter(Feature)
 
 
-def features(*asked: dict[str, Any], intercept: bool = False, bits: int = BITS_MAX) -> FeatureMap:
+def features(
+    *asked: dict[str, Any], schema: Schema = SCHEMA, intercept: bool = False, bits: int = BITS_MAX, **form: bool
+) -> FeatureMap:
     """The features of the table of individuals in steps."""
     read = [READER.validate_python(each) for each in asked]
-    columns = QueryColumns(SCHEMA, "people")
-    return read_features(read, columns, "select[0].moments", intercept=intercept).in_steps(bits)
+    columns = QueryColumns(schema, "people")
+    return read_features(read, columns, "select[0].moments", intercept=intercept).in_steps(bits, **form)
 
 
 SCALED = {"of": {"mul": [{"col": "age"}, 0.01]}}
@@ -105,14 +108,7 @@ VECTORS = Schema.model_validate(
 )
 
 
-def of_vectors(
-    *asked: dict[str, Any], intercept: bool = False, bits: int = BITS_MAX, as_stored: bool = False
-) -> FeatureMap:
-    """The features of individuals with vectors."""
-    read = [READER.validate_python(each) for each in asked]
-    columns = QueryColumns(VECTORS, "people")
-    found = read_features(read, columns, "select[0].moments", intercept=intercept)
-    return found.in_steps(bits, as_stored=as_stored)
+of_vectors = partial(features, schema=VECTORS)
 
 
 def shared(factor: float) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from service.query.problems import QueryProblem
 from service.query.schema import Schema
 from service.query.stated import shown_of
 from tests.query.samples import body, half_width_95, plan_of, queries, query, refused
+from tests.rotation import times
 
 MATRIX = {"starts": [0, 1, 2], "indices": [1, 2], "values": [1, 2]}
 AGES, CLIP = {"sum": {"column": "age"}}, "per_individual.l2_clip"
@@ -105,7 +106,7 @@ def test_a_histogram_over_a_million_categories_lists_none() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=times(75, 150))
 @given(queries())
 def test_every_plan_keeps_its_bounds(asked: dict[str, Any]) -> None:
     """Compiling a valid query gives a plan whose numbers agree, or names a field of the scale, the rule or `reduce`."""
@@ -205,7 +206,7 @@ def test_under_the_clip_rule_the_grid_is_fine(select: dict[str, Any], sigma: flo
     assert compiled.query_hash != whole.query_hash
 
 
-@settings(max_examples=150)
+@settings(max_examples=times(75, 150))
 @given(queries())
 @example(query(select=[{"histogram": {"column": "area", "values": [1, 2]}}, {"histogram": {"column": "area"}}]))
 @example(query(select=[{"linear": {"column": "area", "weights": {"indices": [1], "values": [n]}}} for n in (1, 2)]))

@@ -11,11 +11,13 @@ from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN, rounded_gaussia
 from tests.core.box_muller import Pair, elementary, rounded, standard_pair
 from tests.core.injected import extended_by, seeded
 from tests.core.laplace_numbers import drawn
+from tests.rotation import times
 
 pytestmark = pytest.mark.slow
 
 SIGMAS = [SIGMA_STEPS_MIN, 0.75, 20.0, 1000.0, 2.0**24, SIGMA_STEPS_MAX]
-RANDOM_PAIRS = 10_000
+RANDOM_PAIRS = times(4_000, 10_000)
+RANDOM_WORDS = times(1_000, 3_000)
 # Ends of the range, ends of the certified range, octants of the circle, and where a double begins to round.
 STRUCTURED = sorted(
     {0, 1, 2**20, 2**64 - 1, 2**64 - 2, 2**64 - 2**10, 2**64 - 2**11, 2**64 - 2**12, 0xAAAAAAAAAAAAAAAA}
@@ -41,13 +43,14 @@ def transformed(words: NDArray[np.uint64], extension: int) -> list[Pair]:
 
 
 def test_random_words_give_what_mpmath_gives() -> None:
-    """Ten thousand pairs at six sigmas; a sigma off by one per cent, in the same comparison, differs at every one."""
+    """At six sigmas; a sigma off by one per cent, in the same comparison of half the pairs, differs at every one."""
     words = seeded(31)(2 * RANDOM_PAIRS).reshape(2, -1)
     extension = 0x9E3779B97F4A7C15
     expected = transformed(words, extension)
 
     assert mismatches(words, extension, expected) == [0] * len(SIGMAS)
-    assert min(mismatches(words, extension, expected, scale=1.01)) > 0
+    half = RANDOM_PAIRS // 2
+    assert min(mismatches(words[:, :half].copy(), extension, expected[:half], scale=1.01)) > 0
 
 
 @pytest.mark.parametrize("extension", [1, 2**63, 2**64 - 1])
@@ -74,9 +77,9 @@ def test_the_elementary_functions_err_by_a_sixteenth_of_what_the_sampler_allows(
 
 @pytest.mark.parametrize("extension", [1, 0x9E3779B97F4A7C15, 2**64 - 1])
 def test_laplace_draws_are_what_mpmath_gives(extension: int) -> None:
-    """Three thousand random words and those at an edge, with either sign; a scale off by one per cent differs."""
+    """Random words and those at an edge, with either sign; a scale off by one per cent differs."""
     structured = np.array([word >> 1 | sign << 63 for word in STRUCTURED for sign in (0, 1)], dtype=np.uint64)
-    words = np.concatenate([seeded(33)(3_000), structured])
+    words = np.concatenate([seeded(33)(RANDOM_WORDS), structured])
     for scale in SIGMAS:
         found = rounded_laplace(words.size, scale, extended_by(words, extension)).tolist()
         expected = [drawn([word, extension, extension], scale) for word in words.tolist()]
