@@ -152,8 +152,7 @@ def test_the_steps_of_a_fit_are_one_line_that_opens(visit: Visit) -> None:
         ("curator", "/curator/town/queries", "Queries, newest first"),
         ("auditor", "/auditor/town", "Entries, newest first"),
     ):
-        visit.sign_in(role)
-        visit.go(place)
+        visit.enter(role, place)
         lines = visit.page.get_by_role("region", name=region).get_by_role("row")
         expect(lines.nth(1)).to_contain_text("count of people, σ 51")
         expect(lines.nth(2)).to_contain_text("softmax gradient of country by 1 feature in people, σ 50")
@@ -168,8 +167,6 @@ def test_the_steps_of_a_fit_are_one_line_that_opens(visit: Visit) -> None:
         visit.picture(f"steps-{role}")
         opener.click()
         expect(lines).to_have_count(before)
-        visit.page.get_by_role("button", name="Sign out").click()
-        visit.page.wait_for_url("**/sign-in")
 
 
 def test_an_individual_sees_its_record_and_saves_its_account(visit: Visit) -> None:

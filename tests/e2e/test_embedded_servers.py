@@ -14,18 +14,18 @@ from tests.e2e.asking import Asking, check_answers, kill_servers
 from tests.e2e.homes import Homes, SurveyHome
 from tests.e2e.http_calls import client, get
 from tests.e2e.processes import SPARING, environment, new_key, served, sparing
-from tests.rotation import one_of
+from tests.rotation import one_of, times
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("workers", one_of(["1", "2"]))
 def test_queries_are_answered_again_after_a_kill_of_both_servers(survey_home: SurveyHome, workers: str) -> None:
-    """Twice, under a client that repeats its keys: no answer is lost, no individual charged twice, failures are 503."""
+    """Under a client that repeats its keys: no answer is lost, no individual charged twice, failures are 503."""
     with served(survey_home.path, SPARING_WORKERS=workers) as running:
         with Asking([running.url], survey_home.analyst_key) as asking:
             asking.await_more(3)
-            for _ in range(2):
+            for _ in range(times(1, 2)):
                 kill_servers(survey_home.path)
                 asking.await_more(10)
             assert get(f"{running.url}/readyz").status_code == 200

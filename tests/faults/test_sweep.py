@@ -27,7 +27,7 @@ def test_no_route_escapes(swept: Swept) -> None:
         assert served(trial.world.app) - PAGES == {(route.method, route.template) for route, _ in CASES}
 
 
-@pytest.mark.parametrize(("route", "role"), some_of(CASES, 4), ids=str)
+@pytest.mark.parametrize(("route", "role"), some_of(CASES, 6), ids=str)
 async def test_every_failure_is_refused_in_one_way_and_can_be_sent_again(swept: Swept, route: Route, role: str) -> None:
     """503 or the answer; the second delivery is served, and a query is executed once; the ledger verifies."""
     for cut in one_of(CUTS, CASES.index((route, role))):

@@ -179,7 +179,7 @@ class TestTimes:
 @pytest.mark.parametrize(
     ("before", "filler", "problem"),
     [
-        (b"GET / HTTP/1.1\r\n" + HOST + b"X: ", b"a" * 40 * MB, (431, "headers-too-large")),
+        (b"GET / HTTP/1.1\r\n" + HOST + b"X: ", b"a" * 10 * MB, (431, "headers-too-large")),
         (b"GET /", b"a" * 10 * MB, (414, "uri-too-long")),
         (b"GET / HTTP/1.1\r\n" + HOST, b"X: a\r\n" * MB, (431, "headers-too-large")),
         (b"", b"\r\n" * 5 * MB, (414, "uri-too-long")),
@@ -217,10 +217,10 @@ def small() -> Iterator[RawServer]:
 
 def test_strangers_errors_are_counted_and_one_line_of_the_log(small: RawServer) -> None:
     """However many there are."""
-    for _ in range(200):
+    for _ in range(50):
         small.answer(b"GET /livez\r\n\r\n")
     metrics = httpx.get(small.metrics_url).text
-    assert 'sparing_other_requests_total{route="refused",status="400"} 200.0' in metrics
+    assert 'sparing_other_requests_total{route="refused",status="400"} 50.0' in metrics
     assert len([line for line in small.log_text.splitlines() if "requests refused" in line]) == 1
 
 
