@@ -3,6 +3,7 @@
 The stores are imported inside the fixtures: the tests of the pure rooms must neither wait for them nor break with them.
 """
 
+import os
 import shutil
 import tempfile
 import uuid
@@ -61,11 +62,12 @@ def homes(server_directory: Path) -> "Homes":
 
 
 @pytest.fixture(scope="session")
-def guide_site(server_directory: Path) -> Path:
-    """The built guide."""
+def guide_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built guide, one for all workers."""
     from tests.guide.sites import built_site  # noqa: PLC0415 -- see above
 
-    return built_site(server_directory / "guide")
+    own = tmp_path_factory.getbasetemp()
+    return built_site((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "guide")
 
 
 @pytest.fixture(scope="session")

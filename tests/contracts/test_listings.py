@@ -240,19 +240,19 @@ def burned(store: Store, record: DatasetRecord, charged: dict[int, int]) -> None
         transaction.commit()
 
 
-@pytest.mark.parametrize("at_once", [1, 2, 3, 256])
 def test_an_account_reads_the_entries_since_a_few_at_a_time(
-    store: Store, record: DatasetRecord, monkeypatch: pytest.MonkeyPatch, at_once: int
+    store: Store, record: DatasetRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each entry counts once, wherever one read ends and the next begins."""
-    monkeypatch.setattr("service.store.postgres.snapshot._ENTRIES_AT_ONCE", at_once)
     join(store, record, {"a": 100, "b": 90})
     asked = [Asked(charged={slot: 4}, left_out=(1 - slot,), length=1, is_priced=True) for slot in (0, 0, 1, 0)]
     made = appended(store, record, asked)
-    with store.transaction(record.id, lock=False) as transaction:
-        accounts = [transaction.account_of(slot) for slot in (0, 1)]
-    assert [(own.queries_charged, own.queries_left_out) for own in accounts] == [(3, 1), (1, 3)]
-    assert [own.spent for own in accounts] == spent_by(made, 2).tolist()
+    for at_once in (1, 2, 3, 256):
+        monkeypatch.setattr("service.store.postgres.snapshot._ENTRIES_AT_ONCE", at_once)
+        with store.transaction(record.id, lock=False) as transaction:
+            accounts = [transaction.account_of(slot) for slot in (0, 1)]
+        assert [(own.queries_charged, own.queries_left_out) for own in accounts] == [(3, 1), (1, 3)]
+        assert [own.spent for own in accounts] == spent_by(made, 2).tolist()
 
 
 def test_keys_are_listed_by_number_and_by_bytes(store: Store, record: DatasetRecord) -> None:

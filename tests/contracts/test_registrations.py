@@ -33,8 +33,9 @@ from tests.factories import (
 
 pytestmark = pytest.mark.slow
 
-BY_COUNTRY: dict[str, Any] = {"group_by": ["country"], "noise": {"sigma": 0.05}, "reuse": False}
-"""The noise is so small that a rounded answer is the truth."""
+BY_COUNTRY: dict[str, Any] = {"group_by": ["country"], "noise": {"sigma": 0.3}, "reuse": False}
+TIMES = 5
+"""The mean of so many answers, rounded, is the truth: the entropy is seeded."""
 
 
 @pytest.fixture
@@ -69,8 +70,10 @@ def put(replica: Replica, table: str, text: str) -> None:
 
 
 def shown(replica: Replica, key: str, **query: Any) -> list[float]:
-    """The true values of a query, asked under a key."""
-    return [round(each) for each in values(ask(replica, analyst(replica), key, **(BY_COUNTRY | query)))]
+    """The true values of a query, from the mean of its answers."""
+    who = analyst(replica)
+    answers = [values(ask(replica, who, f"{key}-{time}", **(BY_COUNTRY | query))) for time in range(TIMES)]
+    return [round(sum(each) / TIMES) for each in zip(*answers, strict=True)]
 
 
 def verified(store: Store) -> Report:
@@ -233,25 +236,21 @@ def test_a_corrected_record_keeps_its_events_and_its_account(store: Store, repli
     assert verified(store).findings == []
 
 
-@pytest.mark.parametrize(
-    ("values_sent", "fields"),
-    [
-        ({}, ["body"]),
-        ({"weight": 3}, ["weight"]),
-        ({"person_id": "bob"}, ["person_id"]),
-        ({"age": "old"}, ["age"]),
-        ({"age": 3, "spend": "much", "x": 1}, ["x"]),
-        ({"age": 3, "country": "No"}, ["country"]),
-        ({"age": 300, "spend": 1}, ["age"]),
-    ],
-)
-def test_a_correction_that_cannot_be_made_names_its_columns(
-    replica: Replica, values_sent: dict[str, Any], fields: list[str]
-) -> None:
+def test_a_correction_that_cannot_be_made_names_its_columns(replica: Replica) -> None:
     """And nothing is changed, a category that is not declared included: it would be lost."""
-    with pytest.raises(InvalidRequest) as refused:
-        replica.curators.correct("survey", "ann", values_sent)
-    assert [error.field for error in refused.value.errors] == fields
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({}, "body"),
+        ({"weight": 3}, "weight"),
+        ({"person_id": "bob"}, "person_id"),
+        ({"age": "old"}, "age"),
+        ({"age": 3, "spend": "much", "x": 1}, "x"),
+        ({"age": 3, "country": "No"}, "country"),
+        ({"age": 300, "spend": 1}, "age"),
+    ]
+    for values_sent, field in wrong:
+        with pytest.raises(InvalidRequest) as refused:
+            replica.curators.correct("survey", "ann", values_sent)
+        assert [error.field for error in refused.value.errors] == [field]
     with pytest.raises(NotFound):
         replica.curators.correct("survey", "nobody", {"age": 3})
     assert shown(replica, "a") == [2, 1]

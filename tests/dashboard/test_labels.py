@@ -29,6 +29,8 @@ HOSTILE = [
     "x" * 1000,
     "word " * 100 + "end",
 ]
+PLACES = 2 * len(HOSTILE) + 2
+"""Two at least of each point of a chart."""
 TURNED = "\u202egnp.exe\u202c \u2067 \u200f"
 PLANTED = """[
   ...document.querySelectorAll(".planted, main img, main script, main iframe"),
@@ -143,10 +145,11 @@ def test_categories_are_text_in_an_analysts_charts(checked: Visit) -> None:
     box = chart.bounding_box()
     assert box is not None
     told = set()
-    for place in range(60):
-        chart.hover(position={"x": 40 + place * (box["width"] - 60) / 60, "y": box["height"] / 2})
-        told.add(page.locator(".tip").first.inner_text())
-        assert page.evaluate(PLANTED) == []
+    for place in range(PLACES):
+        chart.hover(position={"x": 40 + place * (box["width"] - 60) / PLACES, "y": box["height"] / 2})
+        tip, planted = page.evaluate(f"[document.querySelector('.tip').innerText, {PLANTED}]")
+        told.add(tip)
+        assert planted == []
     assert len(told) == len(HOSTILE)
     page.get_by_text("The data as a table").first.click()
     _only_text(visit, *HOSTILE[:6])

@@ -343,6 +343,7 @@ def test_an_analyst_previews_and_asks(visit: Visit) -> None:
 
     visit.expected.append(REFUSED)
     visit.go("/analyst")
+    expect(page.get_by_text("with 95 % confidence")).to_be_visible()
     page.get_by_label("The query as JSON").fill(json.dumps({"version": 1, "select": [{"sum": {"column": "agee"}}]}))
     expect(page.get_by_role("alert")).to_contain_text("noise")
 

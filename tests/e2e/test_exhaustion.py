@@ -19,7 +19,7 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
-QUERIES = 26
+QUERIES = 16
 MEMORY_BYTES = 300 * 2**20
 """Of queries, and as much of uploads: room for one principal to have one of the large queries, and not two."""
 

@@ -23,7 +23,7 @@ from tests.waiting import until
 pytestmark = pytest.mark.slow
 
 ASKING = 6
-KILLS = times(2, 3)
+KILLS = times(1, 3)
 PAUSE_S = 0.05
 """Between two requests of an analyst: each key that was answered is asked again in the end."""
 

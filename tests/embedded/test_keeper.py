@@ -17,10 +17,12 @@ from service.embedded import open_servers
 from service.embedded.keeper import Keeper, RestartPolicy
 from service.embedded.valkey import EmbeddedValkey
 from tests.logged import lines_of
+from tests.rotation import times
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
+KILLS = times(1, 2)
 OWNER = """
 import json, sys
 from pathlib import Path
@@ -67,13 +69,13 @@ def await_answer(url: str) -> int:
 def test_servers_that_are_killed_answer_again_at_the_same_address(
     used: Any, failures: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Kill -9 of both, twice: each end and each return is one line of the log."""
+    """Kill -9 of both, again and again: each end and each return is one line of the log."""
 
     def returns() -> int:
         return sum("answers again" in line for line in lines_of(caplog, "sparing.servers"))
 
     with open_servers(used.home, None, None, private_root=used.private_root, failed=failures.append) as servers:
-        for killed in range(1, 3):
+        for killed in range(1, KILLS + 1):
             postmaster = int((used.data / "postmaster.pid").read_text().split()[0])
             cache_pid = await_answer(servers.redis_url)
             os.kill(postmaster, signal.SIGKILL)
@@ -83,7 +85,7 @@ def test_servers_that_are_killed_answer_again_at_the_same_address(
             until(lambda wanted=2 * killed: returns() == wanted)  # type: ignore[misc]
     lines = lines_of(caplog, "sparing.servers")
     ends = [line for line in lines if "ended with -9; it is started again in 0." in line]
-    assert (len(ends), len(lines), failures) == (4, 8, [])
+    assert (len(ends), len(lines), failures) == (2 * KILLS, 4 * KILLS, [])
     assert used.processes() == []
 
 

@@ -18,6 +18,7 @@ from service.embedded.home import make_runtime, reachable, remove_runtime
 from service.embedded.lock import HomeInUseError, HomeLock
 from service.embedded.postgres import _mark, attach
 from service.embedded.process import LAUNCHER, EmbeddedServerError, OsAccount, arguments_of, start_child, stop_child
+from tests.rotation import times
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -76,7 +77,7 @@ sys.stdin.read()
 
 def test_nothing_committed_is_lost_when_the_owner_is_killed(used: Any, start_owner: Callable[..., Any]) -> None:
     """Kill -9 in the middle of commits leaves no process, and every commit that was reported is there after it."""
-    for _ in range(2):
+    for _ in range(times(1, 2)):
         owner = start_owner(OWNER, used.home, used.private_root)
         owner.hear()
         told = [owner.hear() for _ in range(100)]

@@ -14,6 +14,7 @@ from tests.faults.killing import Servers
 from tests.faults.replicas import Replica, exchange
 from tests.faults.scenario import LEDGER_KEY, PEOPLE, QUESTIONS, Stage, staged
 from tests.faults.stopping import IMPATIENT
+from tests.rotation import one_of
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -144,7 +145,7 @@ def test_amendments_go_on_wherever_a_process_is_killed(scene: Scene) -> None:
     check_end(scene)
 
 
-@pytest.mark.parametrize("place", ["amending", "amended"])
+@pytest.mark.parametrize("place", one_of(["amending", "amended"]))
 def test_two_processes_amend_one_ledger(scene: Scene, place: str) -> None:
     """One stands still, another starts and goes on, the first wakes up and believes that it is still its turn."""
     drill = {"CHAOS": "1", "CHAOS_AT": f"{place}:stop:2"}

@@ -1,5 +1,6 @@
 """The built guide: that of `make docs` where nothing has changed since, or one that is built for the tests."""
 
+import fcntl
 from pathlib import Path
 
 from clients.guide.hatch_build import HERE, build
@@ -9,11 +10,14 @@ SOURCES = ["docs", HERE, "clients/dashboard", "clients/python/src", "clients/pyt
 
 
 def built_site(folder: Path) -> Path:
-    """The guide as it is now; built into `folder` if need be. Raises CalledProcessError."""
+    """The guide as it is now; built into `folder` by the first worker that needs it. Raises CalledProcessError."""
     made = ROOT / HERE / "build"
     if (made / "index.html").is_file() and (made / "index.html").stat().st_mtime > _changed_at(made):
         return made
-    build(ROOT, folder)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "index.html").is_file():
+            build(ROOT, folder)
     return folder
 
 

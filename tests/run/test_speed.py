@@ -93,15 +93,6 @@ def test_an_error_of_the_store_ends_the_start(home: Path) -> None:
         speed_of(settings(home), Refusing())
 
 
-@pytest.mark.slow
-def test_a_first_start_measures_and_keeps_what_it_found(tmp_path: Path) -> None:
-    """In a home that it makes, and in a file that is the home's own."""
-    home = tmp_path / "new"
-    found = speed_of(settings(home), Commits())
-    assert stat.S_IMODE((home / "speed.json").stat().st_mode) == 0o600
-    assert speed_of(settings(home), Commits()) == found != Speed()
-
-
 @pytest.fixture
 def measurements(monkeypatch: pytest.MonkeyPatch) -> list[Speed]:
     """Measurements that cost nothing: each finds the same, and is kept here."""
@@ -113,6 +104,14 @@ def measurements(monkeypatch: pytest.MonkeyPatch) -> list[Speed]:
 
     monkeypatch.setattr("service.run.speed.measured_speed", measured)
     return made
+
+
+def test_a_first_start_measures_and_keeps_what_it_found(tmp_path: Path, measurements: list[Speed]) -> None:
+    """In a home that it makes, and in a file that is the home's own; `tests/maintenance` measures really."""
+    home = tmp_path / "new"
+    assert [speed_of(settings(home), Commits()) for _ in range(2)] == [MEASURED] * 2
+    assert stat.S_IMODE((home / "speed.json").stat().st_mode) == 0o600
+    assert len(measurements) == 1
 
 
 @pytest.mark.parametrize("before", ["not JSON", "{}", EARLIER])

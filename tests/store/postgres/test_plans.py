@@ -19,7 +19,7 @@ from tests.keys import LEDGER_KEY
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
-BATCHES, BATCH, LOOKS = 60, 50, 20
+BATCHES, BATCH, LOOKS = 30, 50, 20
 GROWN = "grown"
 OTHERS = (
     "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -39,7 +39,7 @@ def store(database_url: str) -> Iterator[PostgresStore]:
 
 @pytest.fixture(scope="module")
 def grown(postgres_server: PostgresServer, migrated_template: str) -> Iterator[str]:
-    """The name of a database whose ledger has three thousand entries of a query each, to copy."""
+    """The name of a database whose ledger has fifteen hundred entries of a query each, to copy."""
     with psycopg.connect(postgres_server.dsn, autocommit=True) as owner:
         owner.execute(f"CREATE DATABASE {GROWN} TEMPLATE {migrated_template}".encode())
         with closing(PostgresStore(postgres_server.url_of(GROWN), LEDGER_KEY)) as opened:
