@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
-import httpx
 import pytest
 
 from service.accounting.accountings import GAUSSIAN
@@ -24,26 +23,17 @@ QUERIES = [{"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, 
 
 @pytest.fixture(scope="module")
 def home(homes: Homes) -> Iterator[Path]:
-    """The home of a service with two datasets of three people and three queries; one of them is pruned."""
-    folder = homes.begun()
+    """The home of a service with a dataset of three people and three queries."""
+    folder, wish = homes.begun(), {"name": "town", "guarantee": {"rho": "0.5"}, "capacity": 10, "tables": TABLES}
     with served(folder) as running:
         keys = [new_key(folder, role) for role in ("curator", "analyst")]
         with client(running.url, keys[0]) as curator, client(running.url, keys[1]) as analyst:
-            for name in ("town", "village"):
-                fill(name, curator, analyst)
-    with served(folder):
-        assert sparing("ledger", "prune", "--dataset", "village", "--before", "3", home=folder).returncode == 0
+            curator.post("/v1/datasets", json=wish).raise_for_status()
+            rows = b"person_id\nann\nbob\neve\n"
+            curator.post("/v1/datasets/town/tables/people/rows", content=rows, headers=CSV).raise_for_status()
+            for number, query in enumerate(QUERIES):
+                asked(analyst, f"k{number}", "town", query).raise_for_status()
         yield folder
-
-
-def fill(name: str, curator: httpx.Client, analyst: httpx.Client) -> None:
-    """Register a dataset, and ask the queries."""
-    wish = {"name": name, "guarantee": {"rho": "0.5"}, "capacity": 10, "tables": TABLES}
-    curator.post("/v1/datasets", json=wish).raise_for_status()
-    rows = b"person_id\nann\nbob\neve\n"
-    curator.post(f"/v1/datasets/{name}/tables/people/rows", content=rows, headers=CSV).raise_for_status()
-    for number, query in enumerate(QUERIES):
-        asked(analyst, f"k{number}", name, query).raise_for_status()
 
 
 def what_if(home: Path, *options: str, dataset: str = "town") -> tuple[int, str, str]:
@@ -110,14 +100,9 @@ def test_json_is_one_document(home: Path) -> None:
     [
         (["--delta", "1e-6"], "state either epsilon and delta, or rho"),
         (["--rho", "much"], "rho must be a decimal number in the digits 0 to 9, such as 0.5 or 1e-6"),
-        (["--rho", "1e-30"], "the budget is smaller than one unit of 2^-40 rho"),
         (["--accounting", "zcdp"], "accounting: neither gdp nor an object of JSON"),
         (["--accounting", '{"kind": "rdp"}'], "accounting: rdp order Field required"),
         (["--accounting", '{"kind": "zcdp"}'], "the dataset states a rho; suppose a budget for another accounting"),
-        (
-            ["--accounting", '{"kind": "rdp", "order": 2}', "--epsilon", "1", "--delta", "1e-5"],
-            "order must be above 9.335; 17.81 gives the largest budget",
-        ),
     ],
 )
 def test_a_budget_that_makes_no_sense_is_one_line(home: Path, options: list[str], said: str) -> None:
@@ -128,9 +113,3 @@ def test_a_budget_that_makes_no_sense_is_one_line(home: Path, options: list[str]
 def test_an_unknown_dataset_is_one_line(home: Path) -> None:
     """With its name."""
     assert what_if(home, dataset="nowhere") == (1, "", "sparing: there is no dataset nowhere\n")
-
-
-def test_a_pruned_ledger_is_refused(home: Path) -> None:
-    """Its entries hold no norms up to the sequence that is named."""
-    said = "sparing: entries up to 2 are pruned and hold no norms\n"
-    assert what_if(home, "--json", dataset="village") == (1, "", said)

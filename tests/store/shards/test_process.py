@@ -76,19 +76,19 @@ def test_a_shard_that_does_not_reply_is_killed(shard: ProcessShard, monkeypatch:
 
 def test_shards_that_hang_are_lost_after_the_time_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is waited for after another, and for as much as is left of the time since all of them began."""
-    channels = [ProcessShard(dataset(), ShardPlace(number, 3)) for number in range(3)]
+    channels = [ProcessShard(dataset(), ShardPlace(number, 2)) for number in range(2)]
     shards = DividedShards(channels)
     shards.load(dataset(), slots=100, number=1)
     monkeypatch.setattr(process, "CALL_S", 0.2)
-    begun, first_is_lost = [0.0, 0.0, 0.0, 0.0], [0.2, 0.2]
+    begun, first_is_lost = [0.0, 0.0, 0.0], [0.2]
     monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=iter(begun + first_is_lost).__next__))
     for each in channels:
         os.kill(pid_of(each), signal.SIGSTOP)
     with pytest.raises(ShardLost):
         shards.pages_since(0)
     waited_s = [each._ends["queries"].connection.gettimeout() for each in channels]
-    assert waited_s == [0.2, process._TIME_MIN_S, process._TIME_MIN_S]
-    assert shards.lost == {0, 1, 2}
+    assert waited_s == [0.2, process._TIME_MIN_S]
+    assert shards.lost == {0, 1}
     shards.close()
 
 
@@ -114,22 +114,19 @@ def test_a_message_that_cannot_be_sent_leaves_no_lane_taken() -> None:
     shards.close()
 
 
-def test_a_shard_ends_with_its_coordinator(shard: ProcessShard) -> None:
-    """When the sockets are closed."""
-    for end in shard._ends.values():
-        end.connection.shutdown(socket.SHUT_RDWR)
-    until(lambda: _is_gone(pid_of(shard)))
-
-
-def test_a_shard_has_no_secret_and_no_file(shard: ProcessShard, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its environment, its descriptors and its arguments."""
+def test_a_shard_has_no_secret_and_no_file_and_ends_with_its_coordinator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its environment, its descriptors and its arguments; when the sockets are closed."""
     monkeypatch.setenv("SPARING_PEPPER", "secret")
-    shard.restart()
+    shard = ProcessShard(dataset(), PLACE)
     shard.begin("queries", "load", dataset(), slots=100, number=1)()
     folder = Path(f"/proc/{shard.pid}")
     assert b"secret" not in (folder / "environ").read_bytes() + (folder / "cmdline").read_bytes()
     targets = sorted(str(each.readlink()).split(":")[0] for each in (folder / "fd").iterdir())
     assert targets == ["/dev/null"] * 3 + ["/memfd"] * 6 + ["socket"] * 3
+    for end in shard._ends.values():
+        end.connection.shutdown(socket.SHUT_RDWR)
+    until(lambda: _is_gone(pid_of(shard)))
+    shard.close()
 
 
 def test_batches_in_processes_are_those_of_one_shard() -> None:
