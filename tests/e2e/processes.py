@@ -1,5 +1,6 @@
 """The service as a person starts it, a process of its own with a home of its own, and its commands."""
 
+import atexit
 import io
 import logging
 import os
@@ -9,10 +10,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
 from service.cli.app import main
+from tests.faults.forks import Forked, ForkServer
 
 SPARING = [sys.executable, "-m", "service"]
 PATIENCE_S = 250.0
@@ -23,7 +26,7 @@ PATIENCE_S = 250.0
 class Served:
     """A running `sparing serve`."""
 
-    process: "subprocess.Popen[str]"
+    process: "subprocess.Popen[str] | Forked"
     url: str
     home: Path
 
@@ -44,9 +47,7 @@ def environment() -> dict[str, str]:
 @contextmanager
 def served(home: Path, *more: str, **settings: str) -> Iterator[Served]:
     """`sparing serve --port 0`, up, with settings by variable; ended by SIGTERM unless it is dead already."""
-    command = [*SPARING, "serve", "--home", str(home), "--port", "0", *more]
-    env = {**environment(), **settings}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
+    with _begun(["serve", "--home", str(home), "--port", "0", *more], {**environment(), **settings}) as process:
         try:
             line = process.stdout.readline() if process.stdout else ""
             word, _, url = line.strip().partition(" ")
@@ -57,6 +58,24 @@ def served(home: Path, *more: str, **settings: str) -> Iterator[Served]:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
             process.wait(timeout=60)
+
+
+def _begun(arguments: list[str], env: dict[str, str]) -> "subprocess.Popen[str] | Forked":
+    """A process that has imported the service already, forked out of another; one that begins workers is begun anew.
+
+    `test_process.py` and tests of wheels start from the command line, imports and all.
+    """
+    if "--workers" in arguments or env.get("SPARING_WORKERS", "1") != "1":
+        return subprocess.Popen([*SPARING, *arguments], stdout=subprocess.PIPE, text=True, env=env)
+    return Forked(_forks(), arguments, env)
+
+
+@cache
+def _forks() -> ForkServer:
+    """The one of this worker, until its end."""
+    forks = ForkServer()
+    atexit.register(forks.close)
+    return forks
 
 
 def sparing(*arguments: str, home: Path, **settings: str) -> "subprocess.CompletedProcess[str]":

@@ -1,8 +1,8 @@
 """A process that has imported the service once and forks a `sparing` command out of itself whenever it is asked to.
 
 A start costs a tenth of a second instead of two, and everything after the imports is what `sparing serve` does. Each
-request comes over a socket with the descriptor that is to be the child's stdout. The children die with the nursery,
-and the nursery with its owner.
+request comes over a socket with the descriptors that are to be the child's stdout and stderr. The children die with
+this process, and it with its owner.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ def main(descriptor: int) -> None:
     with socket.socket(fileno=descriptor) as owner:
         owner.send(b"{}")
         while True:
-            message, descriptors, _, _ = socket.recv_fds(owner, 2**16, 1)
+            message, descriptors, _, _ = socket.recv_fds(owner, 2**16, 2)
             if not message:
                 break
             request = json.loads(message)
@@ -46,17 +46,19 @@ def _answer(request: Any, descriptors: list[int], children: set[int], owner: soc
     child = os.fork()
     if child == 0:
         owner.detach()
-        _become(request["arguments"], request["environment"], descriptors[0])
-    os.close(descriptors[0])
+        _become(request["arguments"], request["environment"], descriptors)
+    for each in descriptors:
+        os.close(each)
     children.add(child)
     return {"pid": child}
 
 
-def _become(arguments: list[str], environment: dict[str, str], stdout: int) -> NoReturn:
+def _become(arguments: list[str], environment: dict[str, str], descriptors: list[int]) -> NoReturn:
     """The process of `sparing ARGUMENTS` from here on."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    os.dup2(stdout, 1)
-    os.close(stdout)
+    for number, descriptor in enumerate(descriptors, 1):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["sparing", *arguments]

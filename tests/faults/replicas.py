@@ -8,9 +8,6 @@ import os
 import select
 import signal
 import socket
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,10 +17,9 @@ from typing import Any, Self, TextIO
 
 from psycopg.conninfo import conninfo_to_dict
 
-import service
+from tests.faults.forks import ForkServer
 from tests.waiting import until
 
-ROOT = Path(service.__file__).parent.parent
 PEPPER = "ab" * 32
 DEATH_S = 60.0
 ANSWER_S = 90.0
@@ -77,25 +73,14 @@ class Replica:
 
 
 class Nursery:
-    """The owner's side of `tests.faults.fork_server`."""
+    """Forks replicas that share a home and a log."""
 
     def __init__(self, directory: Path) -> None:
         self._directory, self.home = directory, directory / "home"
         directory.mkdir(exist_ok=True)
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._socket, self._lock = ours, threading.Lock()
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-        with (directory / "replicas.log").open("ab") as log, theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.faults.fork_server", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stderr=log,
-                cwd=ROOT,
-                env=environment,
-            )
-        if not ours.recv(64):
-            raise RuntimeError(f"the nursery ended with {self._process.wait()}: {directory / 'replicas.log'}")
+        with (directory / "replicas.log").open("ab") as log:
+            self._forks = ForkServer(log)
+        self.status_of = self._forks.status_of
 
     def start(self, database_url: str, redis_url: str, **more: str) -> Replica:
         """Start `sparing serve`, and wait until it takes connections, itself and no other process.
@@ -143,31 +128,16 @@ class Nursery:
             "SPARING_WITNESS": str(self.witness_folder(database_url)),
             **more,
         }
-        request = {"arguments": [*arguments, "--home", str(self.home)], "environment": environment}
         reading, writing = os.pipe()
-        with self._lock:
-            socket.send_fds(self._socket, [json.dumps(request).encode()], [writing])
-            os.close(writing)
-            pid = json.loads(self._socket.recv(2**16))["pid"]
+        pid = self._forks.fork([*arguments, "--home", str(self.home)], environment, writing)
+        os.close(writing)
         return Replica(pid=pid, url="", nursery=self, pidfd=os.pidfd_open(pid)), os.fdopen(reading)
-
-    def status_of(self, pid: int) -> int:
-        """The exit status of a child that has ended."""
-        with self._lock:
-            self._socket.send(json.dumps({"wait": pid}).encode())
-            status: int = json.loads(self._socket.recv(2**16))["status"]
-        return status
-
-    def close(self) -> None:
-        """End it and every child."""
-        self._socket.close()
-        self._process.wait(timeout=60)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self._forks.close()
 
 
 @contextmanager
