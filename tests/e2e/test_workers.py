@@ -98,10 +98,10 @@ def test_a_worker_that_is_killed_is_followed_and_forgets_nothing(survey: Survey)
     metrics = [survey.served.process.stdout.readline() for _ in range(2)]  # type: ignore[union-attr]
     before = workers_of(survey.parent)
     with ThreadPoolExecutor(ASKING) as crowd:
-        answers = list(crowd.map(lambda n: survey.insist(f"k{n}"), range(12)))
-        again = list(crowd.map(lambda n: survey.insist(f"k{n}"), range(12)))
+        answers = list(crowd.map(lambda n: survey.insist(f"k{n}"), range(24)))
+        again = list(crowd.map(lambda n: survey.insist(f"k{n}"), range(24)))
     assert [answer.content for answer in answers] == [answer.content for answer in again]
-    assert sorted(answer.json()["sequence"] for answer in answers) == survey.sequences() == list(range(1, 13))
+    assert sorted(answer.json()["sequence"] for answer in answers) == survey.sequences() == list(range(1, 25))
 
     until(lambda: len(workers_of(survey.parent)) == 2)
     assert workers_of(survey.parent) != before
@@ -119,7 +119,7 @@ def test_a_worker_that_is_killed_is_followed_and_forgets_nothing(survey: Survey)
     until(lambda: not living(family))
     verified = sparing("ledger", "verify", home=survey.home)
     assert verified.returncode == 0
-    assert re.match(r"survey: 12 entries, 12 answers, .* verified, 0 findings\n$", verified.stdout)
+    assert re.match(r"survey: 24 entries, 24 answers, .* verified, 0 findings\n$", verified.stdout)
 
 
 def test_a_fault_at_the_start_is_told_in_one_line_by_each(home: Path) -> None:
