@@ -197,10 +197,10 @@ class Visit:
             self.page.evaluate(DRAWN)
             is_drawn = not self.asked
 
-    def picture(self, name: str) -> None:
-        """Keep a picture of the whole page."""
+    def picture(self, name: str, *, is_whole: bool = True) -> None:
+        """Keep a picture of the whole page, or of the window."""
         PICTURES.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=PICTURES / f"{name}.png", full_page=True)
+        self.page.screenshot(path=PICTURES / f"{name}.png", full_page=is_whole)
 
     def checked(self) -> list[str]:
         """The complaints that no test has brought about."""

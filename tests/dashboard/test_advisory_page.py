@@ -32,7 +32,6 @@ def test_a_limit_is_worth_more_until_an_answer_has_laplace_noise(open_visit: Ope
     visit.enter("individual", key="s1")
     sentence = visit.page.get_by_text("As long as all noise is Gaussian it is ε = 0.915.")
     expect(sentence).to_be_visible()
-    visit.picture("individual-advisory-light")
     page = curator.enter("curator", "/curator/choir")
     expect(page.get_by_text("advisory: what that is worth while all noise is Gaussian")).to_be_visible()
     asked: list[str] = []
@@ -46,7 +45,6 @@ def test_a_limit_is_worth_more_until_an_answer_has_laplace_noise(open_visit: Ope
     summary.click()
     expect(page.get_by_text("It is not a guarantee, and must not leave the curator")).to_be_visible()
     expect(page.get_by_text("ε = 0.1027, δ = 1e-5")).to_be_visible()
-    curator.picture("curator-divergence-dark")
 
     site.ask(dataset="choir", by="choir", mechanism="laplace", noise={"scale": 100})
     visit.go("/individual")

@@ -29,7 +29,6 @@ def test_a_query_that_nobody_can_pay_says_so_before_ask_and_beside_the_number(cl
     expect(page.get_by_text("Nobody can pay for this query.")).to_have_count(1)
     expect(page.get_by_text("more than the whole budget of each person: 71 times")).to_be_visible()
     expect(page.get_by_text("A vector longer than")).to_have_count(1)
-    clinic.picture("analyst-nobody-pays-light")
     page.get_by_role("button", name="Ask", exact=True).click()
     expect(page.locator(".result")).to_be_visible()
     expect(page.get_by_text("Nobody can pay for this query.")).to_have_count(2)
@@ -114,7 +113,6 @@ def test_the_page_of_an_answer_says_what_was_asked(clinic: Visit) -> None:
     expect(page.get_by_text("Asked of clinic")).to_be_visible()
     page.get_by_text("The query as JSON").click()
     assert json.loads(page.locator("details pre").inner_text()) == listed["query"]
-    clinic.picture("analyst-answer-light")
 
 
 def test_numbers_dates_and_categories_with_commas_make_a_query(clinic: Visit) -> None:
@@ -172,7 +170,6 @@ def test_each_of_several_numbers_has_a_precision_of_its_own(clinic: Visit) -> No
     captions = page.locator("figcaption")
     expect(captions.nth(0)).to_have_text(re.compile(r"^count: .* is largest with -?[0-9.]{1,4} ± 9.8$"))
     expect(captions.nth(1)).to_have_text(re.compile(r"^sum\(bill\): .* is largest with (0|-?[0-9,]*0,000) ± 490,000$"))
-    clinic.picture("analyst-several-light")
 
 
 def test_the_cost_of_several_numbers_is_divided_by_weights(clinic: Visit) -> None:
@@ -227,7 +224,6 @@ def test_what_is_worked_out_has_an_interval_on_the_page(clinic: Visit) -> None:
     expect(captions).to_have_count(2)
     expect(captions.nth(0)).to_have_text(re.compile(r"^mean\(bill\): .* is largest with -?[0-9,.]+ \(.* to .*\)$"))
     expect(captions.nth(1)).to_have_text(re.compile(r"^quantile\(bill, 0.9\): .* is largest with "))
-    clinic.picture("analyst-estimates-light")
     page.get_by_role("link", name="Its own address").click()
     expect(page.get_by_role("heading", name="mean of bill and 0.9 quantile of bill in patients")).to_be_visible()
     expect(page.locator("figcaption")).to_have_count(2)
@@ -272,7 +268,6 @@ def test_own_answers_about_the_active_make_a_curve(visit: Visit) -> None:
         expect(captions.nth(place)).to_have_text(re.compile(f"^{of}, by ward: {ward}: {numbers.format(39, 39)}$"))
     expect(captions.nth(3)).to_have_text(re.compile(f"^{of}: {numbers.format(39, 49)}$"))
     expect(page.locator(".band")).to_have_count(4)
-    visit.picture("analyst-active-light")
     page.get_by_text("The data as a table").last.click()
     expect(page.get_by_role("region", name="left: ").last.get_by_role("row")).to_have_count(4)
 
@@ -336,7 +331,6 @@ def test_a_pure_dataset_is_asked_with_laplace_noise(open_visit: Opening, site: S
     query = json.loads(page.get_by_label("The query as JSON").input_value())
     assert (query["mechanism"], query["noise"]) == ("laplace", {"scale": 20})
     assert 'scale=20, mechanism="laplace"' in (page.locator("pre").text_content() or "")
-    visit.picture("analyst-pure-light")
     page.get_by_label("Amount").fill("0.5")
     expect(page.get_by_text("Nobody can pay for this query.")).to_be_visible()
     page.get_by_label("Amount").fill("20")
@@ -346,7 +340,6 @@ def test_a_pure_dataset_is_asked_with_laplace_noise(open_visit: Opening, site: S
     page.get_by_role("button", name="Ask", exact=True).click()
     expect(page.get_by_text("The noise is Laplace noise with scale 20.")).to_be_visible()
     expect(page.locator("figcaption")).to_contain_text("± 60")
-    visit.picture("analyst-pure-answer-light")
     page.get_by_label("From").select_option("visits")
     expect(page.get_by_text("By, every group of the declared values")).to_have_count(0)
     expect(page.get_by_text("with 95 % confidence")).to_be_visible()
@@ -356,7 +349,6 @@ def test_a_pure_dataset_is_asked_with_laplace_noise(open_visit: Opening, site: S
     narrow.enter("analyst", key="ward")
     narrow.page.get_by_label("Noise as").select_option("scale")
     expect(narrow.page.get_by_text("± 60 with 95 % confidence")).to_be_visible()
-    narrow.picture("analyst-pure-dark-narrow")
 
 
 def test_the_law_of_the_noise_is_chosen_where_both_have_a_price(clinic: Visit) -> None:
@@ -369,7 +361,6 @@ def test_the_law_of_the_noise_is_chosen_where_both_have_a_price(clinic: Visit) -
     page.get_by_label("Noise as").select_option("scale")
     expect(page.get_by_text("± 60 with 95 % confidence")).to_be_visible()
     assert json.loads(query.input_value())["mechanism"] == "laplace"
-    clinic.picture("analyst-laplace-light")
     page.get_by_label("Noise as").select_option("half_width")
     expect(page.get_by_text("± 40 with 95 % confidence", exact=True)).to_be_visible()
     page.get_by_label("Noise as").select_option("scale")

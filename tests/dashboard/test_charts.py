@@ -59,7 +59,6 @@ def test_labels_cover_nothing(open_visit: Callable[..., Visit], width: int) -> N
     expect(page.get_by_text("1 %, 10 % and 50 % gone")).to_be_visible()
     expect(page.get_by_text("half have as much")).to_be_visible()
     assert page.evaluate(COVERED) == []
-    visit.picture(f"charts-light-{width}")
     if width == 1280:
         bars = page.locator("figure").first.locator(".bar").evaluate_all(BARS)
         _fill([bar for bar in bars if bar[2] > 0], count=10)

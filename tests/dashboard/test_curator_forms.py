@@ -61,7 +61,6 @@ def test_a_dataset_is_extended_by_forms(visit: Visit) -> None:
     page.get_by_label("Individuals, at most").fill("5000")
     page.get_by_role("button", name="Raise the capacity").click()
     expect(page.get_by_text("The dataset takes up to 5,000 individuals.")).to_be_visible()
-    visit.picture("curator-settings-light")
 
     told = visit.site.read("datasets/extended")
     people, visits = told["tables"]["people"]["columns"], told["tables"]["visits"]
@@ -91,7 +90,6 @@ def test_a_record_is_corrected_where_it_stands(visit: Visit) -> None:
     page.get_by_role("button", name="Correct …").click()
     expect(page.get_by_text("town: Bergen becomes Oslo, north")).to_be_visible()
     expect(page.get_by_text("age: 40 becomes no value")).to_be_visible()
-    visit.picture("curator-correcting-light")
     assert visit.site.read("datasets/corrected/record", individual="ida")["tables"]["people"]["rows"] == [
         {"town": "Bergen", "age": 40}
     ]

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.dashboard.browser import PICTURES, Scheme, Site, Visit, visiting
+from tests.dashboard.browser import Scheme, Site, Visit, visiting
 from tests.dashboard.loading import loaded_by, sizes_of
 from tests.dashboard.looks import check_accessible, check_fits, check_keyboard
 
@@ -41,12 +41,6 @@ def _operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]
         for path, methods in document["paths"].items()
         for method, operation in methods.items()
     ]
-
-
-def _picture(visit: Visit, name: str) -> None:
-    """Of the window alone: the whole page is as long as a book."""
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    visit.page.screenshot(path=PICTURES / f"{name}.png")
 
 
 def test_everything_is_on_the_page_for_everyone(docs: Visit, document: dict[str, Any]) -> None:
@@ -102,7 +96,6 @@ def test_an_address_leads_to_an_operation(visit: Visit) -> None:
     current = visit.page.locator("#contents a[aria-current]")
     expect(current).to_have_text("Ask a query")
     expect(current).to_be_in_viewport()
-    _picture(visit, "docs-ask-light-1280")
     visit.page.locator("#contents").get_by_role("link", name="Sign out").click()
     expect(visit.page.locator("#sign_out h3")).to_be_in_viewport()
     assert visit.page.evaluate("location.hash") == "#sign_out"
@@ -135,7 +128,7 @@ def test_the_page_works_by_keyboard(visit: Visit) -> None:
 
 @pytest.mark.parametrize(("scheme", "width"), [("dark", 1440), ("light", 320)])
 def test_the_page_is_accessible_and_fits(open_visit: Callable[..., Visit], scheme: Scheme, width: int) -> None:
-    """No violation that axe knows, nothing to scroll sideways; pictures of the beginning and of an operation.
+    """No violation that axe knows, nothing to scroll sideways; a picture of what the window shows of an operation.
 
     Axe looks at one role and one type, which have every kind of part; `test_access.py` has it look at the whole page.
     """
@@ -143,9 +136,7 @@ def test_the_page_is_accessible_and_fits(open_visit: Callable[..., Visit], schem
     visit.go("/docs#ask")
     visit.page.locator("#ask").wait_for()
     check_fits(visit.page)
-    _picture(visit, f"docs-ask-{scheme}-{width}")
-    visit.page.evaluate("scrollTo(0, 0)")
-    _picture(visit, f"docs-{scheme}-{width}")
+    visit.picture(f"docs-ask-{scheme}-{width}", is_whole=False)
     visit.page.evaluate(REST_TAKEN_AWAY)
     check_accessible(visit.page)
 

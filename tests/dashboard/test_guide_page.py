@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from service.api.routes import guide
 from tests.api.world import build_world
-from tests.dashboard.browser import PICTURES, Scheme, Site, Visit, visiting
+from tests.dashboard.browser import Scheme, Site, Visit, visiting
 from tests.dashboard.looks import check_accessible, check_fits
 from tests.rotation import one_of
 
@@ -83,9 +83,7 @@ def test_a_page_fits_and_shows_its_pictures(
         visit.go(f"/guide/{place}")
         check_fits(visit.page)
         assert visit.page.evaluate("[...document.images].every(each => each.naturalWidth > 0)")
-        PICTURES.mkdir(parents=True, exist_ok=True)
-        name = place.strip("/").replace("/", "-") or "start"
-        visit.page.screenshot(path=PICTURES / f"guide-{name}-{scheme}-{width}.png")
+        visit.picture(f"guide-{place.strip('/').replace('/', '-') or 'start'}-{scheme}-{width}", is_whole=False)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

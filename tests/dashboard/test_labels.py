@@ -120,7 +120,6 @@ def test_texts_of_others_are_text_on_a_curators_pages(checked: Visit) -> None:
     ):
         visit.go(f"/curator/hostile{place}")
         _only_text(visit, *shown)
-        visit.picture(f"labels-curator{place.replace('/', '-')}")
     for key in (HOSTILE[0], HOSTILE[6], HOSTILE[12], TURNED):
         visit.go(f"/curator/hostile/people?key={quote(_key(key))}")
         _only_text(visit)
@@ -153,7 +152,6 @@ def test_categories_are_text_in_an_analysts_charts(checked: Visit) -> None:
     assert len(told) == len(HOSTILE)
     page.get_by_text("The data as a table").first.click()
     _only_text(visit, *HOSTILE[:6])
-    visit.picture("labels-analyst")
     visit.go("/analyst/history")
     _only_text(visit, HOSTILE[0], HOSTILE[2], HOSTILE[5])
 
@@ -163,7 +161,6 @@ def test_texts_of_others_are_text_to_an_individual_and_an_auditor(checked: Visit
     visit = checked
     visit.enter("individual", key="hostile individual")
     _only_text(visit, HOSTILE[0])
-    visit.picture("labels-individual")
     visit.context.clear_cookies()
     visit.enter("auditor", key="hostile auditor")
     visit.page.get_by_role("button", name="Check the chain").click()

@@ -45,7 +45,6 @@ def test_an_analyst_asks_ticks_and_a_curator_sees_the_curve(open_visit: Opening,
     caption = f"With less than 50 % of the budget left: {last.value:.0f} ± {width} by tick 2"
     expect(page.locator("figcaption").last).to_have_text(caption)
     assert abs(last.value - 450) < 6 * last.standard_error
-    visit.picture("analyst-monitor-light")
     page.get_by_role("button", name="Ask for tick 3").click()
     expect(page.get_by_text("3 of 3 ticks were asked")).to_be_visible()
     expect(page.get_by_role("button", name=re.compile("Ask for tick"))).to_have_count(0)
@@ -53,7 +52,6 @@ def test_an_analyst_asks_ticks_and_a_curator_sees_the_curve(open_visit: Opening,
     curator = open_visit("dark")
     curator.enter("curator", "/curator/club")
     expect(curator.page.locator("figcaption", has_text="by tick 3")).to_be_visible()
-    curator.picture("curator-monitor-dark")
 
 
 def test_a_monitor_is_registered_with_the_dataset(open_visit: Opening, site: Site) -> None:
@@ -72,7 +70,6 @@ def test_a_monitor_is_registered_with_the_dataset(open_visit: Opening, site: Sit
     page.get_by_label("Charges add up by").select_option("pure")
     expect(json).not_to_have_value(re.compile("monitor"))
     page.get_by_label("Charges add up by").select_option("gdp")
-    visit.picture("curator-register-monitor-light")
     page.get_by_role("button", name="Register").click()
     expect(page.get_by_role("heading", name="watched has no people yet")).to_be_visible()
     monitor = site.read("datasets/watched")["monitor"]

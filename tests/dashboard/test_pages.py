@@ -87,7 +87,6 @@ def test_the_histogram_moves_while_a_client_asks(visit: Visit) -> None:
     newest = page.get_by_role("region", name="Queries, newest first").get_by_role("row").nth(1)
     expect(newest).to_contain_text("count of people where country = “NO”, σ 9")
     until(lambda: _counted(visit) != before)
-    visit.picture("curator-overview-light")
 
 
 def _counted(visit: Visit) -> str:
@@ -137,7 +136,6 @@ def test_a_receipt_appears_and_a_pause_takes_effect_on_the_next_query(visit: Vis
     expect(page.get_by_text("You have paused.")).to_have_count(0)
     visit.site.ask(sigma=33.0)
     newest("count of people, σ 33", "used your data")
-    visit.picture("individual-light")
 
 
 def test_the_steps_of_a_fit_are_one_line_that_opens(visit: Visit) -> None:
@@ -165,7 +163,6 @@ def test_the_steps_of_a_fit_are_one_line_that_opens(visit: Visit) -> None:
         expect(lines).to_have_count(before + 3)
         for number in (3, 4, 5):
             expect(lines.nth(number)).to_contain_text("softmax gradient of country by 1 feature in people, σ 50")
-        visit.picture(f"steps-{role}")
         opener.click()
         expect(lines).to_have_count(before)
 
@@ -334,7 +331,6 @@ def test_an_analyst_previews_and_asks(visit: Visit) -> None:
     expect(page.locator(".result")).to_contain_text("± 78")
     page.get_by_role("button", name="Ask", exact=True).click()
     expect(page.get_by_text("the data may have changed since. It cost nothing.")).to_be_visible()
-    visit.picture("analyst-light")
 
     page.get_by_role("checkbox", name="country").check()
     page.get_by_role("button", name="Ask", exact=True).click()

@@ -130,7 +130,6 @@ def _is_refused(visit: Visit) -> None:
     _through_the_provider(visit, "guest")
     page.wait_for_url("**/sign-in?refused=no-role")
     expect(page.get_by_role("alert")).to_contain_text("have no role here")
-    visit.picture("sign-in-provider-light")
     page.get_by_role("link", name="Sign in with the town").click()
     page.get_by_role("button", name="Deny").click()
     page.wait_for_url("**/sign-in?refused=expired")  # this provider denies without the state

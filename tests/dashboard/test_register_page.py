@@ -93,7 +93,6 @@ def test_a_file_proposes_what_the_client_proposes(visit: Visit, tmp_path: Path) 
     tables = page.evaluate("JSON.parse(document.querySelector('textarea[aria-label$=JSON]').value).tables")
     assert tables["events"].pop("unknown_individuals") == "reject"
     assert _marked(tables) == _marked(expected)
-    visit.picture("register-proposed-light")
     assert sent == []
 
 
@@ -118,7 +117,6 @@ def test_a_columnar_file_proposes_what_the_client_proposes(visit: Visit, tmp_pat
     assert {each.rpartition("/v1")[2] for each in sent} == {"/files/preview"}
     page.get_by_role("button", name="Register").click()
     expect(page.get_by_text("Not confirmed yet: people_2024, people_2024.age")).to_be_visible()
-    visit.picture("register-columnar-light")
 
 
 def test_a_proposed_domain_is_registered_once_it_is_confirmed(visit: Visit) -> None:
@@ -162,7 +160,6 @@ def test_a_file_is_uploaded_under_the_names_that_it_was_registered_with(visit: V
     expect(page.get_by_text("“Nothing” is left out: the table has no such column.")).to_be_visible()
     page.get_by_role("button", name="Upload").click()
     expect(page.get_by_text("3 rows are stored, with 3 new people.")).to_be_visible()
-    visit.picture("curator-uploaded-light")
     record = visit.site.read("datasets/renamed/record", individual="3")["tables"]
     ((row,),) = [held["rows"] for held in record.values()]
     assert row == dict.fromkeys(row) | {"ward": "Skin; hair"}
@@ -195,7 +192,6 @@ def test_another_accounting_is_registered_and_told(visit: Visit) -> None:
     page.get_by_label("Name").first.fill("concentrated")
     page.get_by_label("Charges add up by").select_option(label="zero-concentrated DP")
     expect(page.get_by_label("The registration as JSON")).to_have_value(re.compile(r'"kind": "zcdp"'))
-    visit.picture("register-accounting-light")
     page.get_by_role("button", name="Register").click()
     expect(page.get_by_role("heading", name="concentrated has no people yet")).to_be_visible()
     made = visit.site.read("datasets/concentrated")
@@ -203,7 +199,6 @@ def test_another_accounting_is_registered_and_told(visit: Visit) -> None:
     assert (made["accounting"], made["mu"]) == ({"kind": "zcdp", "conversion": "optimal"}, None)
     visit.go("/curator/concentrated")
     expect(page.get_by_text("promised to each person, by zero-concentrated DP")).to_be_visible()
-    visit.picture("overview-accounting-light")
 
 
 def test_an_order_and_a_pure_promise_are_registered(open_visit: Opening, site: Site) -> None:
@@ -221,7 +216,6 @@ def test_an_order_and_a_pure_promise_are_registered(open_visit: Opening, site: S
     page.get_by_role("button", name="Register").click()
     expect(page.get_by_role("alert")).to_contain_text("accounting.order: must be above 14.82; 29.12")
     page.get_by_label("Order", exact=True).fill("32")
-    visit.picture("register-order-light")
     page.get_by_role("button", name="Register").click()
     expect(page.get_by_role("heading", name="one_order has no people yet")).to_be_visible()
     narrow = open_visit("dark", 390)
@@ -230,7 +224,6 @@ def test_an_order_and_a_pure_promise_are_registered(open_visit: Opening, site: S
     page.get_by_label("Charges add up by").select_option("pure")
     expect(page.get_by_label("δ")).to_be_hidden()
     expect(page.get_by_text("For few tables: a promise without δ.")).to_be_visible()
-    narrow.picture("register-pure-dark-narrow")
     page.get_by_role("button", name="Register").click()
     expect(page.get_by_role("heading", name="alone has no people yet")).to_be_visible()
     order, alone = (site.read(f"datasets/{name}") for name in ("one_order", "alone"))
