@@ -143,47 +143,35 @@ def test_a_proposed_domain_is_registered_once_it_is_confirmed(visit: Visit) -> N
     assert columns["ward"]["categories"] == ["Eyes", "Skin"]
 
 
-def test_a_file_is_uploaded_under_the_names_that_it_was_registered_with(visit: Visit, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_file_is_uploaded_under_the_names_that_it_was_registered_with(
+    visit: Visit, tmp_path: Path, ending: str
+) -> None:
     """The page says it before: other names, the file's own mark, and no column without a value."""
+    file, name = tmp_path / f"people.{ending}", f"renamed_{ending}"
+    if ending == "csv":
+        file.write_text(PEOPLE.replace("\nand hair", "; hair"), encoding="utf-8")
+        renamed, expected = "“Person No” of the file is person_no here.", {"ward": "Skin; hair"}
+    else:
+        columns = {"Person No": [1, 2, 3], "Ward Name": ["Eyes", "Eyes", "Skin"], "Nothing": [[1], [2], [3]]}
+        _write(pa.table(columns), file)
+        renamed, expected = "“Ward Name” of the file is ward_name here.", {"ward_name": "Skin"}
     page = visit.enter("curator", "/curator/_register")
-    page.get_by_label("Name").first.fill("renamed")
-    people = PEOPLE.replace("\nand hair", "; hair")
-    _dropped(visit, "people.csv", people)
-    expect(page.get_by_text("people.csv proposes the table")).to_be_visible()
+    page.get_by_label("Name").first.fill(name)
+    _dropped(visit, file.name, file.read_bytes())
+    expect(page.get_by_text(f"{file.name} proposes the table")).to_be_visible()
     for box in page.get_by_role("checkbox", name=TO_CONFIRM).all():
         box.check()
     page.get_by_role("button", name="Register").click()
     page.get_by_role("link", name="Upload a file").click()
-    (tmp_path / "people.csv").write_text(people, encoding="utf-8")
-    page.get_by_label("File", exact=True).set_input_files(tmp_path / "people.csv")
-    expect(page.get_by_text("“Person No” of the file is person_no here.")).to_be_visible()
+    page.get_by_label("File", exact=True).set_input_files(file)
+    expect(page.get_by_text(renamed)).to_be_visible()
     expect(page.get_by_text("“Nothing” is left out: the table has no such column.")).to_be_visible()
     page.get_by_role("button", name="Upload").click()
     expect(page.get_by_text("3 rows are stored, with 3 new people.")).to_be_visible()
-    record = visit.site.read("datasets/renamed/record", individual="3")["tables"]
+    record = visit.site.read(f"datasets/{name}/record", individual="3")["tables"]
     ((row,),) = [held["rows"] for held in record.values()]
-    assert row == dict.fromkeys(row) | {"ward": "Skin; hair"}
-
-
-def test_parquet_is_uploaded_under_the_names_that_it_was_registered_with(visit: Visit, tmp_path: Path) -> None:
-    """The service reads them so; the page says it before."""
-    page = visit.enter("curator", "/curator/_register")
-    page.get_by_label("Name").first.fill("renamed_columns")
-    table = pa.table({"Person No": [1, 2, 3], "Ward Name": ["Eyes", "Skin", "Eyes"], "Nothing": [[1], [2], [3]]})
-    _write(table, tmp_path / "people.parquet")
-    _dropped(visit, "people.parquet", (tmp_path / "people.parquet").read_bytes())
-    expect(page.get_by_text("people.parquet proposes the table")).to_be_visible()
-    for box in page.get_by_role("checkbox", name=TO_CONFIRM).all():
-        box.check()
-    page.get_by_role("button", name="Register").click()
-    page.get_by_role("link", name="Upload a file").click()
-    page.get_by_label("File", exact=True).set_input_files(tmp_path / "people.parquet")
-    expect(page.get_by_text("“Ward Name” of the file is ward_name here.")).to_be_visible()
-    expect(page.get_by_text("“Nothing” is left out: the table has no such column.")).to_be_visible()
-    page.get_by_role("button", name="Upload").click()
-    expect(page.get_by_text("3 rows are stored, with 3 new people.")).to_be_visible()
-    record = visit.site.read("datasets/renamed_columns/record", individual="2")["tables"]
-    assert [held["rows"] for held in record.values()] == [[{"ward_name": "Skin"}]]
+    assert row == dict.fromkeys(row) | expected
 
 
 def test_another_accounting_is_registered_and_told(visit: Visit) -> None:

@@ -46,28 +46,26 @@ def asked(path: str) -> list[str]:
 
 @pytest.mark.parametrize("lock", LOCKS + PEERS)
 def test_every_package_has_hashes(lock: str) -> None:
-    """Each pin carries at least one SHA-256, so that `--require-hashes` lets nothing else in."""
+    """Each pin carries at least one SHA-256, so that `--require-hashes` lets nothing else in.
+
+    No address, index, folder or switch stands in a lock: a machine's own configuration decides.
+    """
     found = pins(lock)
+    text = (ROOT / lock).read_text(encoding="utf-8")
 
     assert len(found) >= PACKAGES_MIN.get(lock, 50)
     assert [pin.name for pin in found if not pin.hashes] == []
     assert [digest for pin in found for digest in pin.hashes if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest)] == []
-
-
-@pytest.mark.parametrize("lock", LOCKS + PEERS)
-def test_no_lock_says_where_to_get_a_package(lock: str) -> None:
-    """No address, index, folder or switch stands in a lock: a machine's own configuration decides."""
-    text = (ROOT / lock).read_text(encoding="utf-8")
-
     assert re.findall(r"://|^-.*|file:|@ ", text, re.MULTILINE) == []
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_a_package_locked_twice_is_for_different_environments(lock: str) -> None:
-    """A name stands twice only under different markers."""
+def test_a_name_is_no_impostor_and_stands_twice_only_for_different_environments(lock: str) -> None:
+    """A package `service` from an index would overwrite our modules; `sparing` or its client would be impostors."""
     found = [(pin.name, pin.marker) for pin in pins(lock)]
 
     assert sorted(set(found)) == sorted(found)
+    assert {name for name, _ in found} & {"service", "sparing", "sparing-client"} == set()
 
 
 @pytest.mark.parametrize(
@@ -145,12 +143,6 @@ def test_a_lock_is_compiled_from_what_is_asked(lock: str) -> None:
     assert names(wanted)
     assert names(wanted).items() <= locked.items()
     assert len(names(wanted)) == len(wanted) or lock in PEERS
-
-
-@pytest.mark.parametrize("lock", LOCKS)
-def test_no_dependency_is_called_as_our_package(lock: str) -> None:
-    """A package `service` from an index would overwrite our modules; `sparing` or its client would be impostors."""
-    assert {pin.name for pin in pins(lock)} & {"service", "sparing", "sparing-client"} == set()
 
 
 @pytest.mark.parametrize("line", ["numpy>=2", "-r other.txt", "numpy @ https" + "://example.org/x", "./wheel.whl"])
