@@ -12,6 +12,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryFile
 from unittest.mock import patch
 
 from service.cli.app import main
@@ -60,14 +61,14 @@ def served(home: Path, *more: str, **settings: str) -> Iterator[Served]:
             process.wait(timeout=60)
 
 
-def _begun(arguments: list[str], env: dict[str, str]) -> "subprocess.Popen[str] | Forked":
+def _begun(arguments: list[str], env: dict[str, str], *, stderr: int = 2) -> "subprocess.Popen[str] | Forked":
     """A process that has imported the service already, forked out of another; one that begins workers is begun anew.
 
     `test_process.py` and tests of wheels start from the command line, imports and all.
     """
     if "--workers" in arguments or env.get("SPARING_WORKERS", "1") != "1":
-        return subprocess.Popen([*SPARING, *arguments], stdout=subprocess.PIPE, text=True, env=env)
-    return Forked(_forks(), arguments, env)
+        return subprocess.Popen([*SPARING, *arguments], stdout=subprocess.PIPE, stderr=stderr, text=True, env=env)
+    return Forked(_forks(), arguments, env, stderr=stderr)
 
 
 @cache
@@ -113,8 +114,12 @@ def _has_handler(logger: logging.Logger) -> bool:
 
 def sparing_apart(*arguments: str, home: Path, **settings: str) -> "subprocess.CompletedProcess[str]":
     """Run one command to its end in a process of its own, as one that serves has to be."""
-    command, env = [*SPARING, *arguments, "--home", str(home)], {**environment(), **settings}
-    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=PATIENCE_S, check=False)
+    command, env = [*arguments, "--home", str(home)], {**environment(), **settings}
+    with TemporaryFile("w+") as complaints, _begun(command, env, stderr=complaints.fileno()) as process:
+        said = process.stdout.read() if process.stdout else ""
+        status = process.wait(timeout=PATIENCE_S)
+        complaints.seek(0)
+        return subprocess.CompletedProcess(command, status, said, complaints.read())
 
 
 def unexpected(said: str) -> list[str]:

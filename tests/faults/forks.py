@@ -56,13 +56,15 @@ class ForkServer:
 
 
 class Forked:
-    """A forked command, as far as a `subprocess.Popen` is used here; it writes to our stderr."""
+    """A forked command, as far as a `subprocess.Popen` is used here."""
 
-    def __init__(self, server: ForkServer, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, server: ForkServer, arguments: Sequence[str], environment: Mapping[str, str], *, stderr: int
+    ) -> None:
         reading, writing = os.pipe()
         self._server = server
         self.returncode: int | None = None
-        self.pid = server.fork(arguments, environment, writing, 2)
+        self.pid = server.fork(arguments, environment, writing, stderr)
         os.close(writing)
         self._pidfd, self.stdout = os.pidfd_open(self.pid), os.fdopen(reading)
 
