@@ -41,46 +41,43 @@ class BoundSettings(BaseSettings):
         default=WAITING_MAX,
         ge=1,
         description="The requests of one principal that may wait at once in one place, such as the reads or the acts "
-        "on one dataset; the next one is answered 429.",
+        "on one dataset.",
     )
     queries_waiting_max: Number = Field(
         validation_alias="SPARING_QUERIES_WAITING_MAX",
         default=QUERIES_WAITING_MAX,
         ge=1,
-        description="The queries of one analyst that may wait at once to be read or to be compiled; "
-        "the next one is answered 429.",
+        description="The queries of one analyst that may wait at once to be read or to be compiled.",
     )
     strangers_max: Number = Field(
         validation_alias="SPARING_STRANGERS_MAX",
         default=STRANGERS_MAX,
         ge=1,
-        description="The requests with keys that were not recognised lately that may wait at once to be looked up; "
-        "the next one is answered 429.",
+        description="The requests with keys that were not recognised lately that may wait at once to be looked up.",
     )
     streams_max: Number = Field(
         validation_alias="SPARING_STREAMS_MAX",
         default=STREAMS_MAX,
         ge=1,
-        description="The streams of events that one principal may have open in one process; the next one is "
-        "answered 429.",
+        description="The streams of events that one principal may have open in one process.",
     )
     spool_bytes_max: Number = Field(
         validation_alias="SPARING_SPOOL_BYTES_MAX",
         default=SPOOL_BYTES_MAX,
         ge=1,
         description="The most bytes that the uploads of one principal may have in TMPDIR at once in one process, "
-        "those that gzip unpacks to included; beyond it an upload is answered 429.",
+        "those that gzip unpacks to included.",
     )
     spool_bytes_total_max: Number = Field(
         validation_alias="SPARING_SPOOL_BYTES_TOTAL_MAX",
         default=SPOOL_BYTES_TOTAL_MAX,
         ge=1,
-        description="The same of all principals together; beyond it an upload is answered 507.",
+        description="The same of all principals together.",
     )
     parameters_bytes_max: Number = Field(
         validation_alias="SPARING_PARAMETERS_BYTES_MAX",
         default=PARAMETERS_BYTES_MAX,
         ge=0,
         description="The most bytes of parameters in npz that are kept for one analyst in one dataset, each array "
-        "with 4,096 at least; a query beyond it is answered 429 and charges nothing.",
+        "with 4,096 at least.",
     )

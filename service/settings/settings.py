@@ -116,7 +116,7 @@ class Settings(BoundSettings):
         validation_alias="SPARING_UPLOAD_BYTES_MAX",
         default=2**30,
         ge=1,
-        description="The largest upload accepted, in bytes; of a body in gzip, unpacked bytes count too.",
+        description="The largest upload accepted; of a body in gzip, unpacked bytes count too.",
     )
     preload: _Switch = Field(
         validation_alias="SPARING_PRELOAD",
@@ -148,7 +148,7 @@ class Settings(BoundSettings):
         default=30_000,
         ge=0,
         description="How long `serve` and `migrate` wait for a database that does not answer yet, and every command "
-        "for embedded servers that another process is starting, in milliseconds.",
+        "for embedded servers that another process is starting.",
     )
     connections_max: Number = Field(
         validation_alias="SPARING_CONNECTIONS_MAX",
@@ -161,13 +161,13 @@ class Settings(BoundSettings):
         validation_alias="SPARING_RELEASE_SLOT_MS",
         default=2,
         ge=0,
-        description="The milliseconds of a time slot, in which queries begin and answers leave; 0 delays nothing.",
+        description="The length of a time slot, in which queries begin and answers leave; 0 delays nothing.",
     )
     memory_bytes_max: Number = Field(
         validation_alias="SPARING_MEMORY_BYTES_MAX",
         default=2**32,
         ge=1,
-        description="The most memory that requests may take together, in bytes: "
+        description="The most memory that requests may take together: "
         "half of it all admitted queries, by their public costs, and half all uploads and exports.",
     )
     vector_bytes_max: Number = Field(
@@ -180,7 +180,7 @@ class Settings(BoundSettings):
         validation_alias="SPARING_REQUEST_DEADLINE_MS",
         default=30_000,
         ge=1,
-        description="The time in milliseconds after which a request other than an upload is answered 503; "
+        description="The time after which a request other than an upload is answered 503; "
         "a query that has begun goes on, and the same key fetches its answer.",
     )
     http_connections_max: Number | None = Field(
@@ -194,65 +194,63 @@ class Settings(BoundSettings):
         validation_alias="SPARING_HEAD_TIMEOUT_MS",
         default=10_000,
         ge=1,
-        description="The time in milliseconds within which the headers of a request have to come.",
+        description="The time within which the headers of a request have to come.",
     )
     idle_timeout_ms: Milliseconds = Field(
         validation_alias="SPARING_IDLE_TIMEOUT_MS",
         default=5_000,
         ge=1,
-        description="The time in milliseconds after which a connection without a request is closed; "
+        description="The time after which a connection without a request is closed; "
         "processes that forward requests to each other keep theirs for 3,000.",
     )
     body_timeout_ms: Milliseconds = Field(
         validation_alias="SPARING_BODY_TIMEOUT_MS",
         default=30_000,
         ge=1,
-        description="The time in milliseconds after which a body slower than 500 bytes a second is given up.",
+        description="The time after which a body slower than 500 bytes a second is given up.",
     )
     drain_notice_ms: Milliseconds = Field(
         validation_alias="SPARING_DRAIN_NOTICE_MS",
         default=3000,
         ge=0,
-        description="The time in milliseconds after SIGTERM in which connections are accepted and refused with 503, "
+        description="The time after SIGTERM in which connections are accepted and refused with 503, "
         "so that a load balancer notices.",
     )
     drain_ms: Milliseconds = Field(
         validation_alias="SPARING_DRAIN_MS",
         default=20_000,
         ge=1,
-        description="The time in milliseconds after that in which accepted requests have to be answered.",
+        description="The time after that in which accepted requests have to be answered.",
     )
     statement_timeout_ms: Milliseconds = Field(
         validation_alias="SPARING_STATEMENT_TIMEOUT_MS",
         default=300_000,
         ge=1,
-        description="The longest that Postgres works on one statement, in milliseconds; "
-        "the copying of a whole upload is one statement.",
+        description="The longest that Postgres works on one statement; the copying of a whole upload is one statement.",
     )
     lock_timeout_ms: Milliseconds = Field(
         validation_alias="SPARING_LOCK_TIMEOUT_MS",
         default=10_000,
         ge=1,
-        description="The longest that a statement waits for a lock of another replica, in milliseconds.",
+        description="The longest that a statement waits for a lock of another replica.",
     )
     idle_transaction_timeout_ms: Milliseconds = Field(
         validation_alias="SPARING_IDLE_TRANSACTION_TIMEOUT_MS",
         default=60_000,
         ge=1,
-        description="The time in milliseconds after which Postgres takes the locks of a replica that is silent "
-        "in a transaction.",
+        description="The time after which Postgres takes the locks of a replica that is silent in a transaction.",
     )
     tcp_timeout_ms: Milliseconds = Field(
         validation_alias="SPARING_TCP_TIMEOUT_MS",
         default=10_000,
         ge=1,
-        description="The longest wait for an acknowledgement on a connection to Postgres, in milliseconds.",
+        description="The longest wait for an acknowledgement on a connection to Postgres.",
     )
     redis_timeout_ms: Milliseconds = Field(
         validation_alias="SPARING_REDIS_TIMEOUT_MS",
         default=50,
         ge=1,
-        description="The longest that Redis may take, in milliseconds; after that it is left out for a second.",
+        description="The longest that Redis may take; after that it is left out for a second.",
     )
     rate_limit: Number = Field(
         validation_alias="SPARING_RATE_LIMIT",
