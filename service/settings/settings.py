@@ -128,14 +128,13 @@ class Settings(BoundSettings):
         default=1,
         ge=1,
         le=_WORKERS_MAX,
-        description="The number of processes that serve behind the one address, each with a memory of its own.",
+        description="The number of processes that serve behind the one address.",
     )
     shards: Number = Field(validation_alias="SPARING_SHARDS", default=1, ge=1, le=64, description=_SHARDS)
     ray_address: HostAndPort | None = Field(
         validation_alias="SPARING_RAY_ADDRESS",
         default=None,
-        description="The host:port of a running Ray cluster that holds the shards "
-        "instead of processes of this machine.",
+        description="The host:port of a running Ray cluster that holds the shards.",
     )
     forward_url: PlainUrl = Field(
         validation_alias="SPARING_FORWARD_URL",
@@ -147,8 +146,8 @@ class Settings(BoundSettings):
         validation_alias="SPARING_START_TIMEOUT_MS",
         default=30_000,
         ge=0,
-        description="How long `serve` and `migrate` wait for a database that does not answer yet, and every command "
-        "for embedded servers that another process is starting.",
+        description="How long `serve` and `migrate` wait for a database, and every command for embedded servers "
+        "that another process is starting.",
     )
     connections_max: Number = Field(
         validation_alias="SPARING_CONNECTIONS_MAX",
@@ -167,8 +166,8 @@ class Settings(BoundSettings):
         validation_alias="SPARING_MEMORY_BYTES_MAX",
         default=2**32,
         ge=1,
-        description="The most memory that requests may take together: "
-        "half of it all admitted queries, by their public costs, and half all uploads and exports.",
+        description="The most memory that requests may take together: half of it admitted queries, by their public costs, "
+        "and half uploads and exports.",
     )
     vector_bytes_max: Number = Field(
         validation_alias="SPARING_VECTOR_BYTES_MAX",
@@ -180,15 +179,13 @@ class Settings(BoundSettings):
         validation_alias="SPARING_REQUEST_DEADLINE_MS",
         default=30_000,
         ge=1,
-        description="The time after which a request other than an upload is answered 503; "
-        "a query that has begun goes on, and the same key fetches its answer.",
+        description="The time after which a request other than an upload is answered 503.",
     )
     http_connections_max: Number | None = Field(
         validation_alias="SPARING_HTTP_CONNECTIONS_MAX",
         default=None,
         ge=1,
-        description="The most connections of clients to one process; empty is 10,000. "
-        "A quarter of the limit of open files, and at least 128, is kept free in any case.",
+        description="The most connections of clients to one process; empty is 10,000.",
     )
     head_timeout_ms: Milliseconds = Field(
         validation_alias="SPARING_HEAD_TIMEOUT_MS",
@@ -213,8 +210,7 @@ class Settings(BoundSettings):
         validation_alias="SPARING_DRAIN_NOTICE_MS",
         default=3000,
         ge=0,
-        description="The time after SIGTERM in which connections are accepted and refused with 503, "
-        "so that a load balancer notices.",
+        description="The time after SIGTERM in which connections are accepted and refused with 503.",
     )
     drain_ms: Milliseconds = Field(
         validation_alias="SPARING_DRAIN_MS",
@@ -297,8 +293,7 @@ class Settings(BoundSettings):
     oidc_origin: OidcOrigin | None = Field(
         validation_alias="SPARING_OIDC_ORIGIN",
         default=None,
-        description="The address at which browsers reach this service, such as https://sparing.example.org; "
-        "the provider sends them back to /sign-in/callback there.",
+        description="The address at which browsers reach this service, such as https://sparing.example.org.",
     )
     oidc_roles: OidcRoles | None = Field(
         validation_alias="SPARING_OIDC_ROLES",
