@@ -166,8 +166,8 @@ class Settings(BoundSettings):
         validation_alias="SPARING_MEMORY_BYTES_MAX",
         default=2**32,
         ge=1,
-        description="The most memory that requests may take together: half of it admitted queries, by their public costs, "
-        "and half uploads and exports.",
+        description="The most memory that requests may take together: half of it admitted queries, by their public "
+        "costs, and half uploads and exports.",
     )
     vector_bytes_max: Number = Field(
         validation_alias="SPARING_VECTOR_BYTES_MAX",
