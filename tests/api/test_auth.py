@@ -1,6 +1,7 @@
 """Cookies, keys and roles: which requests they open; a route without roles refuses every caller."""
 
 import io
+from itertools import product
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,8 @@ from tests.api.world import ROLES, World, client_of
 
 UNKNOWN_PATHS = ["/v1/nothing", "/v1/datasets/care/nothing", "/nothing", "/v1"]
 NEAREST = {f"/v1/datasets/{{dataset}}{path}" for path in ("/queries", "/queries/batch", "/queries/preview")}
+TOGETHER = [[each for each in ROUTES if each.method == "GET"], *([each] for each in ROUTES if each.method != "GET")]
+"""The routes that one world is asked for: all that only read, and each that changes something."""
 
 
 class TestEveryRoute:
@@ -31,10 +34,10 @@ class TestEveryRoute:
             assert (path, response.status_code) == (path, 401)
             assert response.headers["www-authenticate"] == "Bearer"
 
-    @pytest.mark.parametrize("route", ROUTES, ids=str)
-    async def test_each_role_gets_its_own_part(self, world: World, route: Route) -> None:
+    @pytest.mark.parametrize("routes", TOGETHER, ids=lambda routes: str(routes[0]))
+    async def test_each_role_gets_its_own_part(self, world: World, routes: list[Route]) -> None:
         """Its own routes answer; another's says which role it needs, and nothing about the path's dataset or record."""
-        for role in ROLES:
+        for route, role in product(routes, ROLES):
             response = await route.call(world, role)
             if role in route.roles:
                 assert (role, response.status_code) == (role, route.status), response.text
@@ -44,30 +47,34 @@ class TestEveryRoute:
                 named = await route.call(world, role, **other)
                 assert (named.content, named.headers) == (response.content, response.headers)
 
-    @pytest.mark.parametrize("route", ROUTES, ids=str)
-    async def test_another_role_is_refused_before_its_request_is_read(self, world: World, route: Route) -> None:
+    async def test_another_role_is_refused_before_its_request_is_read(self, world: World) -> None:
         """Malformed JSON, a missing key or a bad limit is never reported to another role."""
-        stranger = next((role for role in ROLES if role not in route.roles), None)
-        if stranger is None:
-            assert route.template == "/v1/session", "the one route that is for every role"
-            return
-        response = await world.call(stranger, route.method, f"{route.path(world)}?limit=x", content=b"{ not json")
-        _assert_role_required(response, route)
+        for_every_role = []
+        for route in ROUTES:
+            stranger = next((role for role in ROLES if role not in route.roles), None)
+            if stranger is None:
+                for_every_role.append(route.template)
+                continue
+            response = await world.call(stranger, route.method, f"{route.path(world)}?limit=x", content=b"{ not json")
+            _assert_role_required(response, route)
+        assert {*for_every_role} == {"/v1/session"}
 
-    @pytest.mark.parametrize("route", [each for each in ROUTES if "{dataset}" in each.template], ids=str)
-    async def test_an_unknown_dataset_and_one_out_of_bounds_are_the_same(self, world: World, route: Route) -> None:
+    async def test_an_unknown_dataset_and_one_out_of_bounds_are_the_same(self, world: World) -> None:
         """A principal that is bound to one dataset sees another as if it were not there."""
-        role = min(route.roles)
-        bounds = {"dataset": "other", **({"individual": "ada"} if role == "individual" else {})}
         await world.call("curator", "POST", "/v1/datasets", json=_another())
-        if role == "individual":
-            world.replica.curators.append_rows("other", "people", "text/csv", io.BytesIO(b"id\nada\n"))
-        world.enrol("bound", role, **bounds)  # type: ignore[arg-type]
-        unknown = await route.call(world, "bound", path=route.path(world).replace("care", "none"))
-        outside = await route.call(world, "bound")
-        assert unknown.status_code == 404
-        assert outside.headers == unknown.headers
-        assert outside.content.replace(b"'care'", b"'none'") == unknown.content
+        world.replica.curators.append_rows("other", "people", "text/csv", io.BytesIO(b"id\nada\n"))
+        for role in ROLES:
+            world.enrol(
+                f"bound {role}", role, dataset="other", **({"individual": "ada"} if role == "individual" else {})
+            )
+        for route in ROUTES:
+            if "{dataset}" in route.template:
+                bound = f"bound {min(route.roles)}"
+                unknown = await route.call(world, bound, path=route.path(world).replace("care", "none"))
+                outside = await route.call(world, bound)
+                assert (str(route), unknown.status_code) == (str(route), 404)
+                assert outside.headers == unknown.headers
+                assert outside.content.replace(b"'care'", b"'none'") == unknown.content
 
     async def test_a_key_is_told_of_no_dataset_but_its_own(self, world: World) -> None:
         """A probe for names near to those of others gets what follows from the probe and the key's own dataset."""
@@ -78,12 +85,13 @@ class TestEveryRoute:
                 reply = await world.call("bound", "POST" if path else "GET", f"/v1/datasets/{probe}{path}")
                 assert (reply.status_code, reply.json()["detail"]) == (404, no_dataset(probe, ["other"]))
 
-    @pytest.mark.parametrize("route", [each for each in ROUTES if each.template in NEAREST], ids=str)
-    async def test_a_key_for_all_datasets_is_told_the_nearest(self, world: World, route: Route) -> None:
+    async def test_a_key_for_all_datasets_is_told_the_nearest(self, world: World) -> None:
         """It may list them."""
-        reply = await route.call(world, "analyst", path=route.path(world).replace("care", "crae"))
         said = "There is no dataset 'crae' for this key; did you mean 'care'?"
-        assert (reply.status_code, reply.json()["detail"]) == (404, said)
+        for route in ROUTES:
+            if route.template in NEAREST:
+                reply = await route.call(world, "analyst", path=route.path(world).replace("care", "crae"))
+                assert (reply.status_code, reply.json()["detail"]) == (404, said)
 
 
 class TestKeys:
@@ -185,9 +193,6 @@ def _another() -> dict[str, object]:
     return {"name": "other", "guarantee": {"rho": "1"}, "capacity": 10, "tables": tables}
 
 
-SAFE = [each for each in ROUTES if each.method == "GET" and each.template != "/v1/session"]
-
-
 async def _token(world: World, role: str) -> str:
     response = await world.call(role, "POST", "/v1/session")
     assert response.status_code == 201
@@ -221,10 +226,10 @@ async def test_the_cookie_is_for_this_origin_and_no_script(world: World, host: s
     assert "domain" not in response.headers["set-cookie"].lower()
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=str)
-async def test_each_role_gets_its_own_part_by_cookie(world: World, route: Route) -> None:
-    """Status and bytes are those of the same request with a key."""
-    for role in ROLES:
+@pytest.mark.parametrize("routes", TOGETHER, ids=lambda routes: str(routes[0]))
+async def test_each_role_gets_its_own_part_by_cookie(world: World, routes: list[Route]) -> None:
+    """The status is that of the same request with a key."""
+    for route, role in product(routes, ROLES):
         if role in route.roles and route.template == "/v1/session":
             continue
         token = await _token(world, role)
@@ -235,33 +240,34 @@ async def test_each_role_gets_its_own_part_by_cookie(world: World, route: Route)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-@pytest.mark.parametrize("header", [None, "1", ""])
-@pytest.mark.parametrize("site", [None, "same-origin", "none", "same-site", "cross-site"])
-async def test_a_request_that_another_site_may_have_caused_is_refused(
-    world: World, method: str, header: str | None, site: str | None
-) -> None:
+async def test_a_request_that_another_site_may_have_caused_is_refused(world: World, method: str) -> None:
     """Without the header, or from elsewhere by the browser's own word; before the route is looked at."""
-    headers = _with_cookie(await _token(world, "curator"))
-    headers |= {} if header is None else {REQUEST_HEADER: header}
-    headers |= {} if site is None else {"Sec-Fetch-Site": site}
+    cookie = _with_cookie(await _token(world, "curator"))
     path = {"POST": "/v1/datasets/care/epochs", "PUT": "/v1/datasets/care/alarm"}.get(
         method, f"/v1/principals/{world.ids['spare']}"
     )
-    response = await world.client.request(method, path, headers=headers, json={"share": 0.5} if method == "PUT" else {})
-    is_own = header is not None and site in {None, "same-origin", "none"}
-    refused = (response.status_code, response.json()["type"] if response.status_code == 403 else "")
-    assert (refused == (403, "urn:sparing:problem:cross-site-request")) == (not is_own)
+    for header, site in product([None, "1", ""], [None, "same-origin", "none", "same-site", "cross-site"]):
+        headers = cookie | ({} if header is None else {REQUEST_HEADER: header})
+        headers |= {} if site is None else {"Sec-Fetch-Site": site}
+        response = await world.client.request(
+            method, path, headers=headers, json={"share": 0.5} if method == "PUT" else {}
+        )
+        is_own = header is not None and site in {None, "same-origin", "none"}
+        refused = (response.status_code, response.json()["type"] if response.status_code == 403 else "")
+        assert (refused == (403, "urn:sparing:problem:cross-site-request")) == (not is_own)
 
 
-@pytest.mark.parametrize("route", SAFE, ids=str)
-async def test_a_read_needs_no_header_but_its_own_site(world: World, route: Route) -> None:
+async def test_a_read_needs_no_header_but_its_own_site(world: World) -> None:
     """A page that was opened from another site shows nothing."""
-    token = await _token(world, min(route.roles))
-    own = await world.client.get(route.path(world), headers=_with_cookie(token), **route.options)
-    other = await world.client.get(
-        route.path(world), headers=_with_cookie(token, **{"Sec-Fetch-Site": "cross-site"}), **route.options
-    )
-    assert (own.status_code, other.status_code) == (route.status, 403)
+    cookies = {role: _with_cookie(await _token(world, role)) for role in ROLES}
+    for route in ROUTES:
+        if route.method == "GET" and route.template != "/v1/session":
+            cookie = cookies[min(route.roles)]
+            own = await world.client.get(route.path(world), headers=cookie, **route.options)
+            other = await world.client.get(
+                route.path(world), headers={**cookie, "Sec-Fetch-Site": "cross-site"}, **route.options
+            )
+            assert (str(route), own.status_code, other.status_code) == (str(route), route.status, 403)
 
 
 async def test_the_cookie_has_one_name_at_each_host(world: World) -> None:
