@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,14 @@ def run(service: Any, out_dir: Path, console: Console | None = None) -> DemoRepo
         console=console or Console(file=io.StringIO(), width=100),
         transport=httpx.MockTransport(service),
     )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _is_read_once(web_visits: WebVisits) -> Iterator[None]:
+    """Every run has the data that were read once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sparing_demo.demo.read_web_visits", lambda: web_visits)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -63,6 +63,7 @@ from sparing import (
     Verification,
 )
 from sparing._reply_words import REPLY_TO
+from tests.rotation import times
 
 ONE: Any = {"dataset": "d", "sigma": 1}
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
@@ -372,7 +373,7 @@ def test_no_verb_is_missing() -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-@settings(max_examples=30)
+@settings(max_examples=times(10, 30))
 @given(faults=st.lists(FAULTS, max_size=8))
 def test_both_clients_do_the_same_whatever_goes_wrong(verb: str, play: Any, faults: list[Fault]) -> None:
     """The same requests, headers and bodies, the same waits, and the same result or exception."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from math import ceil
 
 import numpy as np
@@ -68,6 +69,7 @@ def counted(slot: int, person: Person) -> int:
     return (person.norm // 2 if slot % 3 == 0 else person.norm) * person.is_active
 
 
+@cache
 def dense(count: int, *, start: int = 0) -> dict[int, Person]:
     """So many people in adjacent slots; one in five of them cannot pay."""
     return {start + n: Person(norm=n + 1, is_active=n % 5 > 0) for n in range(count)}
@@ -80,7 +82,7 @@ def pieces_for(people: dict[int, Person], measure: Measure = Measure.NORMS, *, l
 
 
 @pytest.mark.slow
-@settings(max_examples=times(40, 100))
+@settings(max_examples=times(20, 100))
 @given(people=PEOPLE, crowd=st.sampled_from([0, 100, 3000, STRETCH_SLOTS + 7]), measure=st.sampled_from(Measure))
 def test_quantities_are_read_as_they_were_written(people: dict[int, Person], crowd: int, measure: Measure) -> None:
     """For few people and for many, in one piece or several."""
@@ -97,6 +99,7 @@ def test_quantities_are_read_as_they_were_written(people: dict[int, Person], cro
     assert [piece.number for piece in pieces] == [WHOLE] or len({piece.number for piece in pieces}) == len(pieces)
 
 
+@settings(max_examples=times(40, 100))
 @given(
     people=PEOPLE, crowd=st.sampled_from([0, 5000]), measure=st.sampled_from(Measure), slot=st.integers(0, SLOTS - 1)
 )
@@ -145,7 +148,7 @@ def test_an_amount_takes_the_bytes_that_the_largest_needs(largest: int, width: i
 
 
 @pytest.mark.slow
-@settings(max_examples=times(40, 100))
+@settings(max_examples=times(20, 100))
 @given(people=PEOPLE, crowd=st.sampled_from([0, 900, 5000, SLOTS - 17]), measure=st.sampled_from(Measure))
 def test_bytes_do_not_depend_on_the_form_of_blocks(people: dict[int, Person], crowd: int, measure: Measure) -> None:
     """One list, lists cut anywhere, stretches of a piece and of a page, a list with marks from end to end."""
@@ -238,7 +241,8 @@ def test_one_more_or_less_changes_no_size(count: int, measure: Measure) -> None:
 
 def test_sizes_grow_in_few_steps() -> None:
     """Up to 8 KiB in total there are forty sizes, not four thousand."""
-    sizes = {len(pieces_for(dense(count))[0].content) for count in range(650) if len(pieces_for(dense(count))) == 1}
+    made = [pieces_for(dense(count)) for count in range(650)]
+    sizes = {len(pieces[0].content) for pieces in made if len(pieces) == 1}
     assert len(sizes) <= 45
 
 
