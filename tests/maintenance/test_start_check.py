@@ -208,10 +208,10 @@ def test_damages_of_stored_rows_are_named(postgres_server: PostgresServer, migra
             history(replica)
 
     with filled(postgres_server, migrated_template, fill) as ledger:
-        with ledger.copied() as (store, _):
+        with ledger.opened() as (store, _):
             assert found(store) == (3, None)
         for statement, expected in STORED.items():
-            with ledger.copied() as (store, database_url):
+            with ledger.opened() as (store, database_url):
                 damage(database_url, statement)
                 _, finding = found(store)
             assert str(finding).startswith(expected), statement

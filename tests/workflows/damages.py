@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
 import psycopg
@@ -36,42 +36,49 @@ def damage(database_url: str, statement: str, *values: object) -> None:
         assert owner.execute(statement.encode(), values or None).rowcount > 0
 
 
-@contextmanager
-def copy_of(server: PostgresServer, template: str) -> Iterator[str]:
-    """The name of a copy of a database to which nobody is connected, dropped at the end."""
-    name = f"copy_{uuid4().hex}"
-    with psycopg.connect(server.dsn, autocommit=True) as owner:
-        owner.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
-        yield name
-        owner.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
-
-
 @dataclass(frozen=True, slots=True)
 class Filled(Generic[Made]):
-    """A database that was filled once, to be copied; `made` is the result of filling it."""
+    """A database that was filled once, to be damaged and restored; `made` is the result of filling it."""
 
-    server: PostgresServer
-    name: str
+    url: str
     made: Made
     witness: MemoryWitness
 
     @contextmanager
-    def copied(self) -> Iterator[tuple[PostgresStore, str]]:
-        """A store on a copy, with a witness that has seen the same, and the URL of the copy."""
-        with copy_of(self.server, self.name) as name:
-            url = self.server.url_of(name)
-            with closing(PostgresStore(url, LEDGER_KEY)) as store:
+    def opened(self) -> Iterator[tuple[PostgresStore, str]]:
+        """A store with a witness that has seen the same, and its URL; at the end all rows are those of the filling."""
+        try:
+            with closing(PostgresStore(self.url, LEDGER_KEY)) as store:
                 witness_of(store).kept.update(self.witness.kept)
-                yield store, url
+                yield store, self.url
+        finally:
+            with psycopg.connect(self.url) as owner:
+                owner.execute("SET session_replication_role = replica")
+                for table in tables_of(owner):
+                    owner.execute(f"DELETE FROM {table}".encode())
+                    owner.execute(f"INSERT INTO {table} OVERRIDING SYSTEM VALUE TABLE kept.{table}".encode())
+
+
+def tables_of(owner: psycopg.Connection[Any]) -> list[str]:
+    """The tables of a database."""
+    return [name for (name,) in owner.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
 
 
 @contextmanager
 def filled(server: PostgresServer, template: str, fill: Callable[[PostgresStore], Made]) -> Iterator[Filled[Made]]:
-    """A database that is filled once, and dropped at the end."""
-    with copy_of(server, template) as name:
-        with closing(PostgresStore(server.url_of(name), LEDGER_KEY)) as store:
+    """A database that is filled once, with its rows in the schema `kept`, and dropped at the end."""
+    name = f"filled_{uuid4().hex}"
+    url = server.url_of(name)
+    with psycopg.connect(server.dsn, autocommit=True) as maintenance:
+        maintenance.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
+        with closing(PostgresStore(url, LEDGER_KEY)) as store:
             made, witness = fill(store), witness_of(store)
-        yield Filled(server, name, made, witness)
+        with psycopg.connect(url) as owner:
+            owner.execute("CREATE SCHEMA kept")
+            for table in tables_of(owner):
+                owner.execute(f"CREATE TABLE kept.{table} AS TABLE {table}".encode())
+        yield Filled(url, made, witness)
+        maintenance.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 DAMAGES = [

@@ -44,7 +44,7 @@ def ledger(postgres_server: PostgresServer, migrated_template: str) -> Iterator[
 @pytest.mark.slow
 def test_a_sound_dataset_is_counted(ledger: Filled[Principal]) -> None:
     """The report has no finding, and states how much was checked."""
-    with ledger.copied() as (store, _):
+    with ledger.opened() as (store, _):
         (report,) = verify_all(store, witness_of(store))
     assert report.findings == []
     assert (report.entries, report.acts, report.answers, report.accounts) == (3, 4, 4, 3)
@@ -54,7 +54,7 @@ def test_a_sound_dataset_is_counted(ledger: Filled[Principal]) -> None:
 @pytest.mark.parametrize("done", DAMAGES, ids=str)
 def test_every_damage_is_named(ledger: Filled[Principal], done: Damage) -> None:
     """The finding names table and row."""
-    with ledger.copied() as (store, database_url):
+    with ledger.opened() as (store, database_url):
         damage(database_url, done.statement.format(ana=ledger.made.id))
         found = findings(store)
     assert any(done.found.format(ana=ledger.made.id) in finding for finding in found), found

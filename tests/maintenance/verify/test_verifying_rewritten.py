@@ -123,25 +123,25 @@ def ledger(postgres_server: PostgresServer, migrated_template: str) -> Iterator[
 
 
 @pytest.fixture
-def copied(ledger: Filled[None]) -> Iterator[tuple[PostgresStore, str]]:
-    """A store on a copy of it, without a finding, and the URL of the copy."""
-    with ledger.copied() as (store, url):
+def opened(ledger: Filled[None]) -> Iterator[tuple[PostgresStore, str]]:
+    """A store on it, without a finding, and its URL."""
+    with ledger.opened() as (store, url):
         assert findings(store) == []
         yield store, url
 
 
 @pytest.mark.parametrize("done", DAMAGES, ids=str)
-def test_every_damage_to_a_rewritten_ledger_is_named(copied: tuple[PostgresStore, str], done: Damage) -> None:
+def test_every_damage_to_a_rewritten_ledger_is_named(opened: tuple[PostgresStore, str], done: Damage) -> None:
     """The finding names table and row."""
-    store, database_url = copied
+    store, database_url = opened
     damage(database_url, done.statement)
     found = findings(store)
     assert any(done.found in each for each in found), found
 
 
-def test_a_restored_piece_of_an_erased_individual_is_found(copied: tuple[PostgresStore, str]) -> None:
+def test_a_restored_piece_of_an_erased_individual_is_found(opened: tuple[PostgresStore, str]) -> None:
     """An attacker with the pepper and a backup undoes an erasure: the content is the one that the entry binds."""
-    store, database_url = copied
+    store, database_url = opened
     with store.transaction(1, lock=False) as transaction:
         (entry,) = transaction.entries(after=4, limit=1)
         quantities = entry.quantities()
@@ -167,8 +167,8 @@ def test_a_restored_piece_of_an_erased_individual_is_found(copied: tuple[Postgre
         "INSERT INTO pieces VALUES (1, 5, 0, sha256('x'), 'x'); UPDATE pieces SET sealed = NULL",
     ],
 )
-def test_the_database_lets_only_quantities_change(copied: tuple[PostgresStore, str], statement: str) -> None:
+def test_the_database_lets_only_quantities_change(opened: tuple[PostgresStore, str], statement: str) -> None:
     """With triggers on, the owner cannot make other changes either."""
-    _, database_url = copied
+    _, database_url = opened
     with psycopg.connect(database_url) as owner, pytest.raises(psycopg.Error):
         owner.execute(statement.encode())
