@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
 import psycopg
+from psycopg import sql
 
 from service.store.postgres.store import PostgresStore
 from tests.conftest import PostgresServer
@@ -55,13 +56,14 @@ class Filled(Generic[Made]):
             with psycopg.connect(self.url) as owner:
                 owner.execute("SET session_replication_role = replica")
                 for table in tables_of(owner):
-                    owner.execute(f"DELETE FROM {table}".encode())
-                    owner.execute(f"INSERT INTO {table} OVERRIDING SYSTEM VALUE TABLE kept.{table}".encode())
+                    owner.execute(sql.SQL("DELETE FROM {}").format(table))
+                    owner.execute(sql.SQL("INSERT INTO {0} OVERRIDING SYSTEM VALUE TABLE kept.{0}").format(table))
 
 
-def tables_of(owner: psycopg.Connection[Any]) -> list[str]:
+def tables_of(owner: psycopg.Connection[Any]) -> list[sql.Identifier]:
     """The tables of a database."""
-    return [name for (name,) in owner.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
+    found = owner.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    return [sql.Identifier(name) for (name,) in found]
 
 
 @contextmanager
@@ -76,7 +78,7 @@ def filled(server: PostgresServer, template: str, fill: Callable[[PostgresStore]
         with psycopg.connect(url) as owner:
             owner.execute("CREATE SCHEMA kept")
             for table in tables_of(owner):
-                owner.execute(f"CREATE TABLE kept.{table} AS TABLE {table}".encode())
+                owner.execute(sql.SQL("CREATE TABLE kept.{0} AS TABLE {0}").format(table))
         yield Filled(url, made, witness)
         maintenance.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 

@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 from sparing import InvalidRequestError, count, fold, gradient, one_hot, predict, vector
 from sparing import _parameters as parameters_module
 from sparing._npz import query_of_npz
-from sparing._parameters import IN_JSON_MAX, KnownHashes, many_in
+from sparing._parameters import KnownHashes, many_in
 from sparing._query import question_json
 from sparing._rooms.fake import QueryProblem
 from sparing._testing_parameters import KeptParameters, json_in
 from sparing.learn import LogisticRegression
 from sparing.testing import FakeService
 
-SIZE = IN_JSON_MAX + 1
+FEW = 100
+SIZE = FEW + 1
 TABLES: dict[str, Any] = {
     "people": {
         "kind": "individuals",
@@ -35,6 +36,14 @@ TABLES: dict[str, Any] = {
 }
 PEOPLE = [{"person_id": n, "shop": n, "member": n % 2 == 0, "town": "Oslo"} for n in range(40)]
 THETA = np.linspace(-1, 1, SIZE)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _are_few_in_json() -> Iterator[None]:
+    """A hundred numbers are many already."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parameters_module, "IN_JSON_MAX", FEW)
+        yield
 
 
 @pytest.fixture
@@ -169,7 +178,7 @@ def test_predictions_have_their_parameters_by_hash_wherever_they_stand(fake: Fak
     assert judged(fake, condition & (likely([0.5] * SIZE) >= 0), key="b") == 2
     bodies = [each.json["where"]["and"][0]["ge"][0]["predict"]["parameters"] for each in fake.requests]
     assert ["hash" if isinstance(each, dict) else "numbers" for each in bodies] == ["numbers", "hash", "numbers"]
-    with pytest.raises(InvalidRequestError, match="must have 1001 numbers"):
+    with pytest.raises(InvalidRequestError, match=f"must have {SIZE} numbers"):
         judged(fake, likely([1.0] * 3) < 2, key="c")
 
 
