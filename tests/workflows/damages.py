@@ -158,26 +158,6 @@ DAMAGES = [
         "datasets row 1: what it says of the registration does not give its genesis",
     ),
     Damage(
-        "the floor is lowered",
-        "UPDATE datasets SET limit_floor_units = 1",
-        "datasets row 1: what it says of the registration does not give its genesis",
-    ),
-    Damage(
-        "the accounting is another",
-        'UPDATE datasets SET accounting = \'{{"kind": "zcdp", "conversion": "optimal"}}\'',
-        "datasets row 1: what it says of the registration does not give its genesis",
-    ),
-    Damage(
-        "the capacity is another",
-        "UPDATE datasets SET capacity = 2 * capacity",
-        "datasets row 1: what it says of the registration does not give its genesis",
-    ),
-    Damage(
-        "a bound of the schema is another",
-        "UPDATE datasets SET schema = jsonb_set(schema, '{{people,columns,age,upper}}', '121')",
-        "datasets row 1: what it says of the registration does not give its genesis",
-    ),
-    Damage(
         "worst cases are zeroed",
         "UPDATE worst_cases SET units = 0",
         "worst_cases row {ana}: says 0 units, the ledger gives",

@@ -146,12 +146,13 @@ def record_of(stated: Any, **more: Any) -> DatasetRecord:
 @pytest.mark.parametrize("guarantee", [GUARANTEE, {"rho": "0.5"}])
 def test_a_changed_accounting_is_found(guarantee: dict[str, str]) -> None:
     """The row of a dataset gives its genesis under its own accounting alone."""
-    for stated, accounting in STATED:
+    is_rho = "rho" in guarantee  # which is tried in ten thousand spellings
+    for stated, accounting in STATED[:2] if is_rho else STATED:
         record = record_of(stated, guarantee=guarantee)
         assert record.accounting == accounting
         assert check_registration(RegistrationHistory(record), []) == []
         others = [other for other in OTHERS if other != accounting]
-        for other in others if "epsilon" in guarantee else others[-1:]:  # a rho is tried in ten thousand spellings
+        for other in others[-1:] if is_rho else others:
             (found,) = check_registration(RegistrationHistory(replace(record, accounting=other)), [])
             assert "accounting" in found or "genesis" in found
 

@@ -23,6 +23,7 @@ from service.query.problems import QueryProblem
 from sparing import SQLError, _sql
 from sparing._query import question_json
 from sparing._sql import question_of
+from tests.rotation import times
 
 Json = Any
 
@@ -163,7 +164,7 @@ def test_the_texts_are_supported(text: str) -> None:
 
 
 FIXED: Final = settings(
-    max_examples=60, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+    max_examples=times(30, 60), database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
 )
 
 

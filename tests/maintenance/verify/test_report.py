@@ -1,6 +1,7 @@
 """`ledger verify` names every damage by table and row: of all that is stored, and of all that decides about people."""
 
 from collections.abc import Callable, Collection, Iterator
+from copy import deepcopy
 from dataclasses import replace
 from fractions import Fraction
 from io import BytesIO
@@ -22,7 +23,7 @@ from service.query.problems import QueryProblem
 from service.store.postgres.store import PostgresStore
 from service.workflows.individual import lowering, pausing
 from tests.conftest import PostgresServer
-from tests.factories import PEOPLE, TWO_PEOPLE, SeededEntropy, analyst, ask, open_replica, register, witness_of
+from tests.factories import PEOPLE, TWO_PEOPLE, VISITS, SeededEntropy, analyst, ask, open_replica, register, witness_of
 from tests.maintenance.verify.histories import history
 from tests.memory.store import MemoryStore
 from tests.workflows.damages import DAMAGES, Damage, Filled, damage, filled
@@ -264,7 +265,7 @@ def test_a_budget_or_a_floor_of_other_units_is_found(rho: str, floor: str | None
 
 
 def test_an_epsilon_gives_its_budget() -> None:
-    """The genesis binds epsilon and delta, which give the units by the dataset's accounting."""
+    """The genesis binds epsilon and delta, which give the units by its accounting, and all else of the row."""
     store = MemoryStore()
     with open_replica(store) as replica:
         register(replica, guarantee={"epsilon": "1", "delta": "1e-6"})
@@ -272,5 +273,16 @@ def test_an_epsilon_gives_its_budget() -> None:
     assert check_registration(RegistrationHistory(record), []) == []
     (found,) = check_registration(RegistrationHistory(replace(record, budget_units=2 * record.budget_units)), [])
     assert "its accounting and guarantee give" in found
-    other = replace(record, guarantee=replace(record.guarantee, delta="1E-5"))
-    assert check_registration(RegistrationHistory(other), []) != []
+    people: dict[str, Any] = deepcopy(PEOPLE)
+    people["columns"]["age"]["upper"] = 121
+    with open_replica() as replica:
+        register(replica, guarantee={"epsilon": "1", "delta": "1e-6"}, tables={"people": people, "visits": VISITS})
+        wider = replica.registry.record("survey").schema
+    others: tuple[dict[str, Any], ...] = (
+        {"guarantee": replace(record.guarantee, delta="1E-5")},
+        {"limit_floor_units": 1},
+        {"capacity": 2 * record.capacity},
+        {"schema": wider},
+    )
+    for other in others:
+        assert check_registration(RegistrationHistory(replace(record, **other)), []) != []

@@ -28,6 +28,7 @@ from tests.factories import CLOCK, SeededEntropy, analyst, ask, open_replica, up
 from tests.logged import records_of
 from tests.memory.shards import MemoryShards, dividing
 from tests.memory.store import MemoryStore
+from tests.rotation import one_of
 from tests.waiting import until
 from tests.writer.shards.spread import KEYS, SEEN, filled, findings
 
@@ -161,9 +162,10 @@ def restored(count: int, *, is_running: bool) -> list[Any]:
 
 @pytest.mark.parametrize("is_running", [True, False])
 def test_a_restored_dataset_is_burned_as_the_undivided_one(*, is_running: bool) -> None:
-    """The burn, totals, entries and pages are the same on one, two and three shards, and nobody gets anything back."""
+    """The burn, totals, entries and pages are the same on one, two or three shards, and nobody gets anything back."""
     whole = restored(1, is_running=is_running)
-    assert [restored(count, is_running=is_running) for count in (2, 3)] == [whole, whole]
+    for count in one_of([2, 3], int(is_running)):
+        assert restored(count, is_running=is_running) == whole
 
 
 def paused_and_resumed(replica: Replica) -> None:
