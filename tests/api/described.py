@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import jsonschema_rs
+import orjson
 
 from tests.api.world import build_world
 
@@ -63,8 +64,13 @@ def resolved(document: Document, part: Document) -> Document:
 def faults(document: Document, schema: Document, value: Any) -> list[str]:
     """The faults of a value under a schema of the document; formats count."""
     whole = {"allOf": [schema], "components": {"schemas": document["components"]["schemas"]}}
-    validator = jsonschema_rs.validator_for(whole, validate_formats=True)
-    return [f"{list(error.instance_path)}: {error.message[:300]}" for error in validator.iter_errors(value)]
+    errors = _validator(orjson.dumps(whole)).iter_errors(value)
+    return [f"{list(error.instance_path)}: {error.message[:300]}" for error in errors]
+
+
+@cache
+def _validator(schema: bytes) -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for(orjson.loads(schema), validate_formats=True)
 
 
 def references(value: Any) -> set[str]:

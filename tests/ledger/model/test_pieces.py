@@ -7,7 +7,7 @@ from math import ceil
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from service.arrays import uniform
@@ -99,10 +99,14 @@ def test_quantities_are_read_as_they_were_written(people: dict[int, Person], cro
     assert [piece.number for piece in pieces] == [WHOLE] or len({piece.number for piece in pieces}) == len(pieces)
 
 
-@settings(max_examples=times(40, 100))
+@settings(max_examples=times(60, 100))
 @given(
-    people=PEOPLE, crowd=st.sampled_from([0, 5000]), measure=st.sampled_from(Measure), slot=st.integers(0, SLOTS - 1)
+    people=PEOPLE,
+    crowd=st.sampled_from([0, 5000]),
+    measure=st.sampled_from(Measure),
+    slot=st.one_of(st.integers(0, 60), st.integers(0, SLOTS - 1)),
 )
+@example(people={3: Person(10, is_active=True)}, crowd=0, measure=Measure.TWO_NORMS, slot=3)
 def test_the_piece_of_a_slot_gives_its_state_and_charge(
     people: dict[int, Person], crowd: int, measure: Measure, slot: int
 ) -> None:
