@@ -44,31 +44,32 @@ def ids(route: Route) -> str:
     return str(route)
 
 
-@pytest.mark.parametrize("route", READ_AS_MODELS, ids=ids)
-async def test_no_route_reads_a_body_leniently(world: World, route: Route) -> None:
+async def test_no_route_reads_a_body_leniently(world: World) -> None:
     """Repeated members, U+0000, half of a surrogate pair, a byte order mark, UTF-16, NaN and no body at all."""
-    valid = json.dumps(route.options["json"]).encode()
-    member = b'"x\\u0000":1' if valid.startswith(b"{") else b'"x\\u0000"'
-    ends = valid[:-1], valid[-1:]
-    for body in (
-        ends[0] + b"," + member + ends[1],
-        ends[0] + b"," + member.replace(b"\\u0000", b"\\ud800") + ends[1],
-        b"\xef\xbb\xbf" + valid,
-        valid.decode().encode("utf-16"),
-        ends[0] + (b',"n":NaN' if valid.startswith(b"{") else b",NaN") + ends[1],
-        b"",
-    ):
-        status, (field, *_) = await sent(world, route, body)
-        assert status == 422, body
-        assert field in {"body", "n", "[2]"}
+    for route in READ_AS_MODELS:
+        valid = json.dumps(route.options["json"]).encode()
+        member = b'"x\\u0000":1' if valid.startswith(b"{") else b'"x\\u0000"'
+        ends = valid[:-1], valid[-1:]
+        for body in (
+            ends[0] + b"," + member + ends[1],
+            ends[0] + b"," + member.replace(b"\\u0000", b"\\ud800") + ends[1],
+            b"\xef\xbb\xbf" + valid,
+            valid.decode().encode("utf-16"),
+            ends[0] + (b',"n":NaN' if valid.startswith(b"{") else b",NaN") + ends[1],
+            b"",
+        ):
+            status, (field, *_) = await sent(world, route, body)
+            assert status == 422, (route, body)
+            assert field in {"body", "n", "[2]"}, route
 
 
-@pytest.mark.parametrize("route", [each for each in READ_AS_MODELS if isinstance(each.options["json"], dict)], ids=ids)
-async def test_a_repeated_member_is_refused(world: World, route: Route) -> None:
+async def test_a_repeated_member_is_refused(world: World) -> None:
     """The last one would win, and a filter on the way may have looked at the first."""
-    ((name, value), *_) = route.options["json"].items()
-    twice = json.dumps({name: value})[1:-1].encode()
-    assert await sent(world, route, b"{%s,%s}" % (twice, twice)) == (422, ["body"])
+    for route in READ_AS_MODELS:
+        if isinstance(route.options["json"], dict):
+            ((name, value), *_) = route.options["json"].items()
+            twice = json.dumps({name: value})[1:-1].encode()
+            assert await sent(world, route, b"{%s,%s}" % (twice, twice)) == (422, ["body"]), route
 
 
 async def test_the_zero_byte_in_a_category_is_named(world: World) -> None:

@@ -31,7 +31,7 @@ from sparing import (
 )
 from sparing._testing_http import ANALYSTS, OTHERS, TITLES
 from sparing._testing_rows import coded
-from tests.api.route_table import ROUTES, Route
+from tests.api.route_table import ROUTES
 from tests.api.twins import Twins, differences, ndjson, twins
 from tests.engine import worlds
 from tests.query import samples
@@ -270,14 +270,15 @@ def test_no_query_waits(both: Twins) -> None:
         assert status == refused
 
 
-@pytest.mark.parametrize("route", [each for each in ROUTES if "analyst" not in each.roles], ids=str)
-def test_a_route_of_another_role_is_refused_alike(both: Twins, route: Route) -> None:
+def test_a_route_of_another_role_is_refused_alike(both: Twins) -> None:
     """403, and 404 in another's dataset: the same text."""
     names = {"dataset": "shop", "table": "people", "query_id": "x", "principal": "x"}
-    for by, dataset in (("analyst", "shop"), ("one", "bare"), ("stranger", "shop")):
-        path = route.template.format(**{**names, "dataset": dataset})
-        status, _, _ = both.compare_raw(by, route.method, path)
-        assert status in {401, 403, 404}
+    for route in ROUTES:
+        if "analyst" not in route.roles:
+            for by, dataset in (("analyst", "shop"), ("one", "bare"), ("stranger", "shop")):
+                path = route.template.format(**{**names, "dataset": dataset})
+                status, _, _ = both.compare_raw(by, route.method, path)
+                assert status in {401, 403, 404}, route
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from clients.python.tests.sql_readings import selected_by_sqlite, truth
 from sparing import Client, SQLError
 from sparing._expressions import Condition
 from sparing._sql import DEPTH_MAX, TEXT_MAX, question_of
+from tests.rotation import times
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sql.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```sql\n(.*?)```\n\n```json\n(.*?)```", PAGE, re.DOTALL)
@@ -466,7 +467,7 @@ def flat(node: Any) -> Any:
     return {kind: [flat(part) for part in body]}
 
 
-@settings(max_examples=300)
+@settings(max_examples=times(100, 300))
 @given(condition=CONDITIONS)
 def test_a_condition_reads_as_it_was_printed(condition: dict[str, Any]) -> None:
     """Every node with every literal, at its place; nothing is left out and nothing turned round."""
