@@ -125,7 +125,7 @@ def _segments(prices: ChordPrices, scale_steps: float) -> tuple[int, NDArray[np.
 
 
 def _shift(price: int) -> int:
-    """How many bits a charge of up to this price may get below the unit, so that twice of it fits 63."""
+    """The bits that a charge of up to this price may get below the unit, so that twice of it fits 63."""
     return min(61, max(0, 125 - price.bit_length()))
 
 

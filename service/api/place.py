@@ -47,7 +47,7 @@ class Place:
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for a thread."""
+        """The number of requests that wait for a thread."""
         return sum(len(owner.waiting) for owner in self._owners.values())
 
     @property

@@ -93,7 +93,7 @@ class PlaceSettings(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceBounds:
-    """How many requests of one principal may be in one place at once, waiting or worked on."""
+    """The most requests of one principal in each place at once, waiting or worked on."""
 
     waiting_max: int = WAITING_MAX
     queries_waiting_max: int = QUERIES_WAITING_MAX

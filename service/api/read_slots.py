@@ -97,7 +97,7 @@ class _Turn:
 
 
 def _items(request: Request) -> int:
-    """How many items the request asks for at most: its `limit` if that is plain, the most if it is spelled oddly."""
+    """The most items that the request asks for: its `limit` if that is plain, ITEMS_MAX if it is spelled oddly."""
     limit = request.query_params.get("limit")
     if limit is None:
         return LIMIT_DEFAULT

@@ -35,7 +35,7 @@ class Streams:
 
     @property
     def principals(self) -> int:
-        """How many principals have a stream open."""
+        """The number of principals that have a stream open."""
         return len(self._open)
 
 

@@ -83,7 +83,7 @@ def norm_within(room_units: NDArray[np.int64], sigma_steps: float, *, norm_squar
 
 
 def wide_rounds(largest: int, price: Fraction) -> int:
-    """How often 128 bits are needed for numbers up to the largest: 0, 1 or 2, each as long as three charges; public."""
+    """The rounds of 128 bits for numbers up to the largest: 0, 1 or 2, each as long as three charges; public."""
     if largest * price.numerator >= _HALF_OFF * price.denominator:
         return 2
     return int(largest * price.numerator > price.denominator >= _DENOMINATOR_NARROW)

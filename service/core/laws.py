@@ -73,7 +73,7 @@ class Law(ABC):
 
     @abstractmethod
     def rounds(self, norm_squared_max: int) -> int:
-        """How many times as long as a charge of few bits one takes, less one; public."""
+        """The rounds of work that one charge takes beyond a charge of few bits; public."""
 
     def numbered(self, tick: int) -> "Law":  # noqa: ARG002 - of ticks alone
         """The law of a monitor's tick by its number; any other law is itself."""

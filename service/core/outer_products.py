@@ -44,7 +44,7 @@ class OuterProducts:
 
     @property
     def dimension(self) -> int:
-        """How many coordinates a vector has."""
+        """The number of coordinates of a vector."""
         rows = int(self.left.shape[0])
         return rows * (rows + 1) // 2 if self.right is None else rows * int(self.right.shape[0])
 

@@ -22,7 +22,7 @@ log = logging.getLogger("sparing.servers")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartPolicy:
-    """How often, and how soon, a child is started again."""
+    """The rules by which a child is started again: how often, and how soon."""
 
     settled_s: float = 10.0  # one that was ready for so long had started well, and its end counts as the first
     deaths_max: int = 8
@@ -34,7 +34,7 @@ class RestartPolicy:
         return 1 if ready_s is not None and ready_s >= self.settled_s else deaths + 1
 
     def pause_after(self, deaths: int) -> float:
-        """How long to wait after so many quick deaths."""
+        """The wait after so many quick deaths."""
         return float(min(self.pause_s * 2 ** (deaths - 1), self.pause_s_max))
 
 

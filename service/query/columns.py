@@ -174,7 +174,7 @@ class RowFormula(ABC):
 
     @property
     def listed(self) -> int:
-        """How many codes are listed that a value is sought among."""
+        """The number of listed codes among which a value is sought."""
         return 0
 
 
@@ -328,7 +328,7 @@ class QueryColumn:
 
     @property
     def slack(self) -> Fraction:
-        """How far from the place of a literal, in steps, the code of an equal value may lie.
+        """The largest distance, in steps, of the code of an equal value from the place of a literal.
 
         A declared column has none: a literal is coded there as the data were.
         """

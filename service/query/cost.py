@@ -91,7 +91,7 @@ class PublicCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
-    """How long a server takes at most, in ns: `sparing calibrate` measures it, with a margin.
+    """The longest times of a server, in ns: `sparing calibrate` measures them, with a margin.
 
     The fields ending in `_row`, `_individual`, `_entry`, `_coordinate` and `_byte` are for one of these.
     """
@@ -125,7 +125,7 @@ class Speed:
     cores: float = 1.0
 
     def slower_at_once(self, shards: int) -> float:
-        """How many times as long work by row takes at one of so many shards at work at once."""
+        """The factor by which work by row takes longer at one of so many shards at work at once."""
         return self.shard_slowdown * max(shards / self.cores, 1.0)
 
 
@@ -370,7 +370,7 @@ def _table_steps(columns: Mapping[str, QueryColumn]) -> int:
 
 
 def _searched_steps(predicate: Predicate, columns: Mapping[str, QueryColumn]) -> int:
-    """How many steps one row is searched for in lists of values: those too long for ranges and too wide for a table."""
+    """The steps of searching one row in lists of values: those too long for ranges and too wide for a table."""
     lists = [leaf for leaf in leaves_of(predicate) if isinstance(leaf, Among) and len(leaf.codes) > RUNS_MAX]
     wide = [leaf for leaf in lists if columns[leaf.column].coding.span > TABLE_SPAN_MAX]
     return sum(len(leaf.codes).bit_length() for leaf in wide)

@@ -68,7 +68,7 @@ class ShardPlace:
         return page * self.count + self.number
 
     def slots(self, slots: int) -> int:
-        """How many of the shard's own slots hold its part of slots 0 to `slots` - 1."""
+        """The number of the shard's own slots that hold its part of slots 0 to `slots` - 1."""
         if slots == 0:
             return 0
         last_page, in_last = (slots - 1) >> _PAGE_BITS, (slots - 1) % PAGE_SLOTS + 1
@@ -80,7 +80,7 @@ UNDIVIDED: Final = ShardPlace(0, 1)
 
 
 def at_each_shard(slots: _Slots, shards: int) -> _Slots:
-    """How many of some slots (k,) are on each of so many shards, (shards,)."""
+    """The number of slots, of some (k,), on each of so many shards, (shards,)."""
     return np.bincount((slots >> _PAGE_BITS) % shards, minlength=shards)
 
 

@@ -82,7 +82,7 @@ class OneHot:
 
     @property
     def size(self) -> int:
-        """How many features it is."""
+        """The number of features."""
         return self.span + 1
 
     @property
@@ -117,7 +117,7 @@ class FeatureMap:
 
     @cached_property
     def size(self) -> int:
-        """How many features there are."""
+        """The number of features."""
         return sum(part.size for part in self.parts) + (self.one is not None)
 
     @cached_property

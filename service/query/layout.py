@@ -28,12 +28,12 @@ class Layout:
 
     @cached_property
     def block(self) -> int:
-        """How many coordinates one group has."""
+        """The number of coordinates of one group."""
         return sum(item.size for item in self.items)
 
     @cached_property
     def dimension(self) -> int:
-        """How many coordinates there are."""
+        """The number of coordinates."""
         return self.block * prod(len(domain_of(column)) for _, column in self.groups)
 
     @cached_property

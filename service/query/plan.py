@@ -320,7 +320,7 @@ def _counted(
 
 
 def _groups_of_one(groups: Sequence[Group], columns: RowColumns) -> int:
-    """How many groups the rows of one individual may be in: by its own columns it is in one."""
+    """The most groups that the rows of one individual may be in: by its own columns it is in one."""
     count = 1
     for group in groups:
         read = (columns.used[name].formula for name in with_sources([group.column.name], columns.used))

@@ -50,7 +50,7 @@ class ProductPlan:
 
     @property
     def classes(self) -> int:
-        """How many errors an individual has; none in moments."""
+        """The number of errors of an individual; none in moments."""
         return 0 if self.model is None else self.model.classes
 
     @property
@@ -60,7 +60,7 @@ class ProductPlan:
 
 
 def rows_in_products(width: int) -> int:
-    """How many individuals with so many factors each are worked on at a time: as many as stay in cache.
+    """The individuals with so many factors each that are worked on at a time: as many as stay in cache.
 
     Of wide ones more, at most 2^20 factors: the sum of a block, of 40,000 numbers or more, is added to the total once.
     """

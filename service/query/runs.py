@@ -12,7 +12,7 @@ MULTIPLIED_MAX = 10**10
 
 
 def rows_in_run(*, entries: int, is_of_events: bool) -> int:
-    """How many chosen rows of at most `entries` entries are made into vectors at a time, or one individual's if more.
+    """The chosen rows of at most `entries` entries that are made into vectors at a time, or one individual's if more.
 
     Public, so that the working memory has a public bound (`service.query.working_memory`).
     """

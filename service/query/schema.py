@@ -233,7 +233,7 @@ class VectorColumn(_Closed):
 
     @property
     def vector_bytes(self) -> int:
-        """How many bytes the numbers of one vector take."""
+        """The bytes of the numbers of one vector."""
         return self.length * (1 if self.upper - self.lower < 2**8 else 2)
 
 
@@ -274,7 +274,7 @@ class IndividualsTable(_Closed):
         return self
 
     def rows_max(self, capacity: int) -> int:
-        """How many rows the table has room for: one for each individual."""
+        """The number of rows that the table has room for: one for each individual."""
         return capacity
 
 
@@ -311,7 +311,7 @@ class EventsTable(_Closed):
         return self
 
     def rows_max(self, capacity: int) -> int:
-        """How many rows the table has room for in a dataset with at most `capacity` individuals."""
+        """The number of rows that the table has room for in a dataset with at most `capacity` individuals."""
         declared = ROWS_FOR_EACH * capacity if self.rows_capacity is None else self.rows_capacity
         return min(declared, self.rows_per_individual * capacity)
 
@@ -342,7 +342,7 @@ class Schema(RootModel[Annotated[dict[Name, Table], Field(fail_fast=True, min_le
 
     @property
     def vector_bytes(self) -> int:
-        """How many bytes the vectors of one individual take."""
+        """The bytes of the vectors of one individual."""
         columns = self.root[self.individuals_name].columns.values()
         return sum(column.vector_bytes for column in columns if isinstance(column, VectorColumn))
 

@@ -94,7 +94,7 @@ class ReleasedEntry(Protocol):
 
     @property
     def dimension(self) -> int:
-        """How many numbers there are."""
+        """The number of numbers."""
 
     @property
     def grid_log2(self) -> int:

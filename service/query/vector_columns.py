@@ -29,12 +29,12 @@ class VectorCoding:
 
     @property
     def width(self) -> int:
-        """How many integers a row has."""
+        """The number of integers in a row."""
         return self.length + 1
 
     @property
     def row_bytes(self) -> int:
-        """How many bytes a row takes."""
+        """The bytes of a row."""
         return self.width * self.dtype.itemsize
 
     @property

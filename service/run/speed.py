@@ -87,7 +87,7 @@ def _cores() -> int:
 
 
 def _measured_slowdown() -> float:
-    """How many times as long a pass over arrays takes while every core makes one, with a margin; 1 at least."""
+    """The time of a pass over arrays while every core makes one, over that of one alone, with a margin; 1 at least."""
     (alone_s,) = _passes_s(1)
     return max(max(_passes_s(_cores())) / alone_s, 1.0) * _SLOWDOWN_MARGIN
 

@@ -105,7 +105,7 @@ def _container_bytes(file: Path) -> int | None:
 
 
 def _threads_begun(begin: Begin) -> int:
-    """How many threads can wait beside each other, up to THREADS_MIN; all have ended afterwards."""
+    """The number of threads that can wait beside each other, up to THREADS_MIN; all have ended afterwards."""
     ended = threading.Event()
     threads: list[threading.Thread] = []
     try:

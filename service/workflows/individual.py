@@ -64,7 +64,7 @@ class Individuals:
             return individual_record(record, transaction, slot_of(transaction, key), key)
 
     def vector_lengths(self, principal: Principal, dataset: str) -> dict[str, int]:
-        """How many numbers the columns of vectors have, by table and column. Raises NotFound on another dataset."""
+        """The length of each column of vectors, by table and column. Raises NotFound on another dataset."""
         schema = self._own(principal, dataset)[0].schema
         people = schema.individuals_name
         return {f"{people}.{name}": each.length for name, each in vectors_of(schema.tables[people].columns).items()}

@@ -115,7 +115,7 @@ class Overview:
         return SummaryHistory(quantiles=QUANTILES, points=tuple(points))
 
     def forecast(self, dataset: str, query: Query) -> Forecast:
-        """How many more queries like `query` the individuals it touches can pay for. Charges nothing.
+        """Find how many more queries like `query` the individuals it touches can pay for. Charges nothing.
 
         Raises NotFound, InvalidRequest for a query that the schema does not admit, Unavailable.
         """

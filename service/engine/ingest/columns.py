@@ -208,7 +208,7 @@ def _code_listed(column: CategoryColumn, coding: Coding, array: pa.Array) -> Cod
 
 
 def _nearest(unknown: pa.Array, categories: Iterable[str]) -> dict[str, int]:
-    """How many of undeclared texts are a category but for case, blanks and forms of letters, by that category."""
+    """The number of undeclared texts that are a category but for case, blanks and forms of letters, by category."""
     meant = {folded(each): each for each in categories}
     found = Counter[str]()
     for each in pc.value_counts(unknown)[:_DIFFERENT_MAX].to_pylist():

@@ -203,7 +203,7 @@ class Store(Protocol):
         """One registration by name."""
 
     def deletions(self, name: str) -> int:
-        """How many datasets of this name were deleted."""
+        """The number of deleted datasets of this name."""
 
     def delete_dataset(self, dataset_id: int) -> None:
         """Delete a dataset whose ledger is empty, with everything of it, and count the deletion.

@@ -105,7 +105,7 @@ class Transaction(Protocol):
         """The parameters of one analyst in this dataset by their hash; no other analyst's."""
 
     def parameters_stored(self, principal_id: UUID, hashes: Sequence[str]) -> tuple[int, set[str]]:
-        """How many bytes all parameters of one analyst in this dataset count as, and which of `hashes` are stored.
+        """The bytes that all parameters of one analyst in this dataset count as, and those of `hashes` that are stored.
 
         No numbers are read.
         """

@@ -65,7 +65,7 @@ class AccountRows:
 
     @property
     def size(self) -> int:
-        """How many slots there are up to the last."""
+        """The number of slots up to the last."""
         return 0 if self.last is None else self.last + 1
 
     @property

@@ -90,7 +90,7 @@ class RecordsTable:
         return copy_in(slots, codes, self.columns)
 
     def blocks(self) -> sql.Composed:
-        """How many blocks the table has."""
+        """The number of blocks of the table, in SQL."""
         return sql.SQL("SELECT pg_relation_size({}) / current_setting('block_size')::bigint").format(
             sql.Literal(self._identifier.as_string())
         )
@@ -103,7 +103,7 @@ class RecordsTable:
 
     @property
     def blocks_at_once(self) -> int:
-        """How many blocks one statement of `selects` reads."""
+        """The number of blocks that one statement of `selects` reads."""
         return max(min(VECTOR_BYTES_AT_ONCE // max(BLOCK_ROWS_MAX * self.vector_bytes, 1), BLOCKS_AT_ONCE), 1)
 
     @cached_property
@@ -138,7 +138,7 @@ class RecordsTable:
         return sql.SQL("DELETE FROM {} WHERE {} = %s").format(self._identifier, sql.Identifier(_SLOT))
 
     def count(self) -> sql.Composed:
-        """How many rows."""
+        """The number of rows, in SQL."""
         return sql.SQL("SELECT count(*) FROM {}").format(self._identifier)
 
     @property
@@ -235,7 +235,7 @@ def in_pieces(slots: NDArray[np.int64], *, slots_max: int = SLOTS_AT_ONCE) -> It
 
 
 def runs_in(slots: NDArray[np.int64]) -> int:
-    """How many runs of consecutive slots there are among `slots` (n,), which increase."""
+    """The number of runs of consecutive slots among `slots` (n,), which increase."""
     return int(np.count_nonzero(np.diff(slots) > 1)) + 1
 
 

@@ -153,7 +153,7 @@ class Admission:
         return PublicCost(time_ns=time_ns, kept_bytes=2 * kept_bytes, working_bytes=0)  # reads are worked on together
 
     def delay_ms(self, cost: PublicCost) -> float:
-        """How long the slots last that a cost needs, in ms; 0 without slots."""
+        """The length of the slots that a cost needs, in ms; 0 without slots."""
         if self.scheduler is None:
             return 0
         rules = self.scheduler.rules

@@ -99,7 +99,7 @@ class SlotRules:
     refusal_ns: int = 10_000_000
 
     def slots(self, work_ns: int, commits: int) -> int:
-        """How many slots work of a public cost needs, with its commits."""
+        """The number of slots that work of a public cost needs, with its commits."""
         booked_ns = self.booked_ns(work_ns) + commits * self.commit_ns + self.margin_ns
         return -(-booked_ns // self.slot_ns)
 
@@ -367,6 +367,6 @@ class Schedule:
         return left_ns < overhead_ns and self._free_ns + self._alone_ns(waiting) > waiting.leave_before_ns
 
     def _alone_ns(self, request: SlotRequest) -> int:
-        """How long the slots last that the request needs if it shares them with no other."""
+        """The length of the slots that the request needs if it shares them with no other."""
         commits = 0 if request.commits_to is None else 1
         return self.rules.slots(request.cost.time_ns, commits) * self.rules.slot_ns
