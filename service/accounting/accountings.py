@@ -70,7 +70,7 @@ class Accounting(ABC):
     @property
     @abstractmethod
     def unit(self) -> str:
-        """The amount in which charges, limits and totals are told."""
+        """The amount in which charges, limits and totals are stated."""
 
     @property
     @abstractmethod

@@ -282,7 +282,7 @@ async def is_still_admitted(request: Request, replica: Replica, caller: Principa
 
 
 async def may_go_on(request: Request, replica: Replica, caller: Principal) -> bool:
-    """Tell the same as `is_still_admitted`, and ask the database once a moment.
+    """Tell what `is_still_admitted` tells, and ask the database once a moment.
 
     A credential that is ended in this process counts at once, in another one as late as for a new request.
     """

@@ -82,6 +82,6 @@ def _is_text(piece: bytes) -> bool:
 
 
 def _text_of(name: bytes) -> str:
-    """The name as it is told."""
+    """The name as an error quotes it."""
     text = unquote_to_bytes(name.replace(b"+", b" ")).decode(errors="backslashreplace")
     return text if text.isprintable() and 0 < len(text) <= _NAME_MAX else quoted(text)

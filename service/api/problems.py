@@ -264,7 +264,7 @@ def refusal_of(request: Request, error: Exception) -> Response:
 
 
 def _methods(request: Request) -> set[str]:
-    """The methods that the path does take, over all routers: the one that refused knows only its own."""
+    """The methods that the path does take, over all routers: the one that refused has only its own."""
     path = request.scope["path"]
     here = (context for context in iter_route_contexts(request.app.routes) if context.path_regex.match(path))
     return {method for context in here for method in context.methods or ()}

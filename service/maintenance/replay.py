@@ -39,7 +39,7 @@ def replay(
     *,
     watch: Watch | None = None,
 ) -> None:
-    """Show every visitor all `acts` and entries of a dataset; `watch` is told of each entry.
+    """Show every visitor all `acts` and entries of a dataset; `watch` is called with each entry.
 
     An act that the state of the journal cannot take in is shown to nobody.
     """

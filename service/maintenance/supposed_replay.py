@@ -140,7 +140,7 @@ class SupposedReplay(Visitor):
         accounting: Accounting,
         tell: Tell,
     ) -> None:
-        """Read the acts and the stored limits; `tell` is told of each entry. Without a `rule` each query has its own.
+        """Read the acts and the stored limits; `tell` is given each entry. Without a `rule` each query has its own.
 
         Raises NormsMissing.
         """
@@ -292,9 +292,10 @@ class SupposedReplay(Visitor):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Unrecorded:
-    """By slot: who `was_erased` at any time, and of those the units `recorded` so far, and whether it `was_left_out`.
+    """The facts of erased individuals by slot: which `was_erased` at any time, with its `recorded` units so far.
 
-    `missing` units must have been spent in entries that hold nothing of it; `ever_missed` marks who has been learnt of.
+    A slot that `was_left_out` was out of budget in an entry. `missing` units must have been spent in entries that hold
+    nothing of the individual, and `ever_missed` marks the slots that had any.
     """
 
     was_erased: Mask
@@ -305,7 +306,7 @@ class _Unrecorded:
 
     @classmethod
     def of(cls, acts: Sequence[JournalAct], slots: int) -> "_Unrecorded":
-        """Nothing learnt yet."""
+        """The facts before any entry is read."""
         was_erased, was_left_out, ever_missed = np.zeros((3, slots), dtype=np.bool_)
         was_erased[[int(act.detail["slot"]) for act in acts if act.act == "erase"]] = True
         recorded, missing = np.zeros((2, slots), dtype=np.int64)

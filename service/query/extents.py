@@ -107,7 +107,7 @@ class Extent:
 
 
 def shifted(steps: Integers, shift: int) -> Integers:
-    """`steps * 2**shift` of numbers of less than 2^54, rounded half up. To the left the caller knows that they fit."""
+    """`steps * 2**shift` of numbers of less than 2^54, rounded half up. The caller ensures that 2**shift fits."""
     if shift >= 0:
         return np.left_shift(steps, shift)
     if shift < -ENTRY_BITS_MAX - 1:

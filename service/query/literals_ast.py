@@ -49,7 +49,7 @@ def not_longer(parts_max: int) -> BeforeValidator:
 
 
 def in_pieces(members_max: int) -> WrapValidator:
-    """Reads an object of many alike members twenty at a time, so that errors are told of one piece at most."""
+    """Reads an object of many alike members twenty at a time, so that errors are reported of one piece at most."""
 
     def read(members: object, handler: ValidatorFunctionWrapHandler) -> Any:  # noqa: ANN401 - as pydantic's
         if not isinstance(members, dict) or len(members) <= _PIECE:

@@ -12,7 +12,7 @@ _BLANK_LETTERS: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uf
 
 
 def fault_of_name(text: str, length_max: int) -> str | None:
-    """The fault of a name, to be told after its field; None for a good one."""
+    """The fault of a name, which a message states after its field; None for a good one."""
     if not 1 <= len(text) <= length_max:
         return f"must have 1 to {length_max} characters"
     if not (text.isascii() and text.isprintable()):

@@ -108,7 +108,7 @@ class Plan:
         return is_counted_alike and size <= self.scale.size
 
     def of_all(self) -> "Plan":
-        """Plan the same for everybody, without a condition on room."""
+        """Return the plan for all individuals, without a condition on what they have left."""
         items = tuple(item.of_all() for item in self.layout.items)
         return replace(self, layout=replace(self.layout, items=items))
 

@@ -1,4 +1,4 @@
-"""A database that was lost as a whole is told before a new one is begun in its place.
+"""The check for a database that was lost as a whole, before a new one is begun in its place.
 
 A new database has forgotten what every individual has spent. What is kept elsewhere has not: the pepper in the home is
 made after the first database, and the witness has a file of each dataset.

@@ -61,7 +61,7 @@ class _WorkerPlace:
     was_ready: bool = False
 
     def send(self, number: int) -> None:
-        """A signal; until it takes connections a worker knows but one."""
+        """Send a signal; a worker that does not take connections yet gets SIGTERM in place of any other."""
         if self.process is not None and self.process.pid is not None:
             os.kill(self.process.pid, number if self.ready_at is not None else signal.SIGTERM)
 

@@ -77,7 +77,7 @@ class Principals:
         return [None if claim is None else holders.get(claim) for claim in claims]
 
     def standing_all(self, api_keys: Sequence[str]) -> list[Principal | None]:
-        """Give the same as `authenticate_all`: the use of a key changes nothing."""
+        """Return what `authenticate_all` does: the use of a key changes nothing."""
         return self.authenticate_all(api_keys)
 
     def _claim_of(self, api_key: str) -> Claim | None:

@@ -51,7 +51,7 @@ class DatasetRegistry:
         """`opening` makes a writer; it is called by one thread at a time.
 
         `admits` says whether this process may work on a dataset, and `shards_for` over how many shards it will have
-        it. The services of the `background` are opened here and are told of each writer that is opened.
+        it. The services of the `background` are opened here and called with each writer that is opened.
         """
         self.witness = witness
         self._store, self._opening, self._admits, self.shards_for = store, opening, admits, shards_for
@@ -96,7 +96,7 @@ class DatasetRegistry:
         return record
 
     def forget(self, record: DatasetRecord) -> None:
-        """Close the writer of a dataset that was deleted, and know nothing of the dataset."""
+        """Close the writer of a dataset that was deleted, and forget the dataset."""
         self.let_go([record.id])
         with self._lock:
             self._records.pop(record.name, None)

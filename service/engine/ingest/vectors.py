@@ -23,7 +23,7 @@ LISTED: Final = pa.list_(pa.float64())
 
 
 def is_listed(kind: pa.DataType) -> bool:
-    """Tell whether a type is of lists of numbers, in a layout whose bytes can be told before it is expanded."""
+    """Tell whether a type is of lists of numbers, in a layout whose bytes can be counted before it is expanded."""
     is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     return is_list and bool(pa.types.is_integer(kind.value_type) or pa.types.is_floating(kind.value_type))
 

@@ -37,7 +37,7 @@ class Pepper:
         return self._mac(b"attempt", kind.encode() + b"\0" + attempt.encode())
 
     def identity_id(self, who: Sequence[str]) -> UUID:
-        """The id of the principal of a provider's subject, from which the subject cannot be told."""
+        """The id of the principal of a provider's subject, from which the subject cannot be found."""
         return UUID(bytes=self._mac(b"identity", json.dumps(who).encode())[:16], version=4)
 
     def tombstone(self, dataset_id: int, key: Key) -> bytes:

@@ -104,7 +104,7 @@ class KeyConflict(WorkflowError):
 
 
 class NotFound(WorkflowError):
-    """There is no such thing, or it is not yours to see; the two are told apart nowhere."""
+    """There is no such thing, or it is not yours to see; no response distinguishes the two."""
 
     slug = "not-found"
     title = "There is nothing here."

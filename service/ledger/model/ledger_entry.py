@@ -213,7 +213,7 @@ def genesis(dataset: str, registration: bytes) -> bytes:
 
 
 def answer_digest(salt: bytes, principal_id: UUID, key: str) -> bytes:
-    """The digest by which an entry knows its first answer, should that be deleted."""
+    """The digest that identifies an entry's first answer, also after the answer is deleted."""
     return hashlib.sha256(b"sparing answer 2\0" + salt + principal_id.bytes + key.encode()).digest()
 
 

@@ -139,7 +139,7 @@ class Head:
 
     @property
     def is_reconciled(self) -> bool:
-        """Tell whether the dataset was ever reconciled after a restore: what is told of it may lack what was lost."""
+        """Tell whether the dataset was ever reconciled after a restore: its figures may lack what was lost."""
         return self.fence > _FENCE_FIRST
 
 

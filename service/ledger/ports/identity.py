@@ -17,7 +17,7 @@ class IdentityProvider(Protocol):
 
     @property
     def issuer(self) -> str:
-        """The provider's name for itself, by which its subjects are told from another's."""
+        """The provider's name for itself, which distinguishes its subjects from another's."""
 
     def authorization_url(self, *, state: str, nonce: str, verifier: str) -> str:
         """The address of the sign-in; `verifier` leaves as its hash alone. Raises ProviderUnavailable."""

@@ -44,7 +44,7 @@ class ShardBackend(Protocol):
 
     @property
     def backend(self) -> str:
-        """The word by which operators know it."""
+        """The name of the kind of shards, for operators."""
 
     def open(self, record: DatasetRecord, count: int) -> list[ShardChannel]:
         """The channels to so many new and empty shards, in the order of their numbers."""

@@ -41,7 +41,7 @@ class Report:
 
 
 def verify_all(store: Store, witness: Witness | None = None, *, watch: Watch | None = None) -> Iterator[Report]:
-    """Replay every dataset, each in one snapshot, and compare it with its witness; `watch` is told of each entry."""
+    """Replay every dataset, each in one snapshot, and compare it with its witness; `watch` is given each entry."""
     for record in store.datasets():
         yield verify_dataset(store, record, witness, watch=watch)
 

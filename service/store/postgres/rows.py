@@ -160,7 +160,7 @@ def entry_of(
 
 
 def opened(seal: LedgerSeal, salt: bytes, stored: SealedPiece) -> Piece:
-    """A piece, which knows the digest that it was written with. Raises Unreadable."""
+    """The piece, with the digest that it was first written with. Raises Unreadable."""
     number, sealed, first_digest = stored
     piece = seal.open(salt, number, bytes(sealed))
     return piece if bytes(first_digest) in {b"", piece.digest} else replace(piece, first_digest=bytes(first_digest))

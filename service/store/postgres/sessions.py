@@ -143,7 +143,7 @@ def translated() -> Iterator[None]:
 
 @contextmanager
 def committing() -> Iterator[None]:
-    """Around what makes a transaction durable: a fault is told as `refuse_commit` does."""
+    """Raise what `refuse_commit` makes of a fault, while the block makes a transaction durable."""
     try:
         yield
     except (psycopg.Error, StoreUnavailable) as fault:

@@ -58,7 +58,7 @@ class Seal:
 
     @staticmethod
     def stamp(held: object) -> bytes:
-        """How a value begins, which may be anything: a caller that knows it can say which value is to be replaced."""
+        """The first bytes of a value, which may be anything: a caller names by them the value that it replaces."""
         return held[:STAMP_BYTES] if isinstance(held, bytes) else b""
 
     def _cipher(self, salt: bytes) -> AESGCM:

@@ -1,6 +1,6 @@
 """Several witnesses as one, and the bytes in which each of them keeps a record.
 
-The first must know of a head before anything leaves; the others help when it is lost.
+The first must have recorded a head before anything leaves; the others help when it is lost.
 """
 
 import hashlib

@@ -28,7 +28,7 @@ _OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 @dataclass(slots=True, kw_only=True)
 class _Place:
-    """The place of the next record at the last look; `last` is what stood right before, to know the file by."""
+    """The place of the next record at the last look; `last` is the record before it, which identifies the file."""
 
     slot: int
     last: bytes

@@ -195,7 +195,7 @@ class Progress:
 
 
 class Schedule:
-    """The slots of one server. Not thread-safe; instants that it is told of never decrease."""
+    """The slots of one server. Not thread-safe; the instants given to it never decrease."""
 
     def __init__(self, rules: SlotRules) -> None:
         self.rules = rules

@@ -43,7 +43,7 @@ class Loss:
 
 
 def losses(store: Store, witness: Witness) -> Iterator[Loss]:
-    """The loss of each dataset that has one; of a dataset whose witness is lost nothing can be told.
+    """The loss of each dataset that has one; a witness that is lost shows none.
 
     Raises WitnessUnavailable, StoreUnavailable.
     """

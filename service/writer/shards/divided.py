@@ -289,7 +289,7 @@ def warn_where_uneven(record: DatasetRecord, table: str, slots: Integers, shards
 
 
 def _nothing() -> None:
-    """Do nothing: nobody has to be told."""
+    """Do nothing: no one waits for a notice."""
 
 
 def _on(place: ShardPlace, slots: Integers, codes: Mapping[str, Codes]) -> SlotCodes:
