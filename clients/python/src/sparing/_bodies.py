@@ -24,7 +24,7 @@ class Body:
 
 @dataclass(slots=True)
 class Sent:
-    """The number of bytes sent so far, of `total`, as `progress` is told."""
+    """The number of bytes sent so far, of `total`, as `progress` receives it."""
 
     progress: Progress | None
     total: int | None

@@ -123,7 +123,7 @@ def _show(session: _Session) -> None:
 
 
 def _query(session: _Session) -> None:
-    """The key is made here, so that it can be told whatever happens."""
+    """Ask a query; the key is made here, so that it can be shown after any error."""
     asked = asked_of(session.arguments, session.client, session.stdin)
     key = session.arguments.idempotency_key or str(uuid.uuid4())
     try:

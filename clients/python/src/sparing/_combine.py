@@ -41,7 +41,7 @@ class Combined:
 
     @property
     def dimension(self) -> int:
-        """How many numbers there are."""
+        """The number of numbers."""
         return self.answers[0].dimension
 
     @property

@@ -21,7 +21,7 @@ _CURRENT: ContextVar["Deadline | None"] = ContextVar("deadline", default=None)
 
 @dataclass(slots=True, kw_only=True)
 class Deadline:
-    """The instant at which a try ends, by `clock`; `moved` is told of each later one."""
+    """The instant at which a try ends, by `clock`; `moved` is called with each later one."""
 
     clock: Callable[[], float]  # seconds
     ends_at: float
@@ -72,7 +72,7 @@ def in_force(deadline: Deadline) -> Iterator[None]:
 
 
 def traced(event: str, info: Mapping[str, Any]) -> None:
-    """The `trace` extension of httpcore, by which each new connection is told of: its stream keeps to deadlines."""
+    """The `trace` extension of httpcore, which is called with each new connection: its stream keeps to deadlines."""
     if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
         _keep_to_deadlines(info["return_value"])
 

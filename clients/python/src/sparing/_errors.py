@@ -192,7 +192,7 @@ def _wrong(item: Mapping[str, Any]) -> Wrong:
 
 
 def _text(told: object) -> str:
-    """A text of the service; anything else is told as Python would, if it is short."""
+    """A text of the service; anything else is shown as Python shows it, if it is short."""
     if isinstance(told, dict | list):
         return ""
     return printable(str(told)[:TEXT_LENGTH_MAX])

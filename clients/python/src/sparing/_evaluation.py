@@ -1,4 +1,4 @@
-"""How well a model predicts, from noisy counts of its predictions beside the target."""
+"""The quality of a model's predictions, from noisy counts of them beside the target."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from sparing._rooms.estimates import RELIABLE_MIN
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evaluation:
-    """How well a model predicts, with standard errors of both the noise and the choice of the individuals.
+    """The quality of a model's predictions, with standard errors of both the noise and the choice of individuals.
 
     Without a single individual the numbers are NaN.
     """

@@ -18,7 +18,7 @@ _STEP: Final = 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExhaustedCount:
-    """How many individuals were counted as exhausted by a tick, of those who took part in ticks until then."""
+    """The number of individuals that a tick counted as exhausted, of those that took part in ticks until then."""
 
     tick: int  # from 1
     value: float

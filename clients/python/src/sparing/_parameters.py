@@ -38,7 +38,7 @@ class Numbers:
 
     @cached_property
     def sha256(self) -> str:
-        """The hash by which the service knows them."""
+        """The hash by which the service identifies them."""
         return hashlib.sha256(self.doubles).hexdigest()
 
 
@@ -132,7 +132,7 @@ def _npy(kind: str, shape: tuple[int, ...], data: bytes) -> bytes:
 
 
 class KnownHashes:
-    """The hashes that were answered lately, by dataset. A service that has forgotten one says so, and is told again."""
+    """The hashes that were answered lately, by dataset. A service that has forgotten one gets its numbers again."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, str], None] = OrderedDict()

@@ -10,7 +10,7 @@ _WIDTH = 30
 
 
 def told_of(progress: BatchProgress | None) -> Callable[[int, int], object] | None:
-    """The function that is told. Raises TypeError for anything that is neither a function nor True, False or None."""
+    """The function that is called. Raises TypeError for anything that is neither a function nor True, False or None."""
     if progress is None or progress is False:
         return None
     if progress is True:

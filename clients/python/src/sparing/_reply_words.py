@@ -1,4 +1,4 @@
-"""The words by which a client knows the reply to its request: one that is random, which the reply repeats."""
+"""The words by which a client recognises the reply to its request: one that is random, which the reply repeats."""
 
 import secrets
 from typing import Final

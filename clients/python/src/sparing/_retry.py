@@ -18,7 +18,7 @@ _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class Repeat(enum.Enum):
-    """How far a request may be repeated."""
+    """The conditions under which a request may be repeated."""
 
     KEYED = "keyed"  # the idempotency key makes it one request, however often it is sent
     READ = "read"  # doing it twice has the effect of doing it once

@@ -67,7 +67,7 @@ class Release:
 
     @property
     def dimension(self) -> int:
-        """How many numbers there are."""
+        """The number of numbers."""
         return self.plan.dimension
 
     @property

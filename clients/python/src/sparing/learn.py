@@ -373,7 +373,7 @@ class LogisticRegression(_LinearModel):
         bins: int = 32,
         run: str | None = None,
     ) -> Evaluation:
-        """How well the model predicts: of a boolean by one count by target and bin of the log-odds, else by two.
+        """Measure how well the model predicts: a boolean by one count by target and bin of the log-odds, others by two.
 
         Args:
             dataset: `client.dataset(name)`.

@@ -335,7 +335,7 @@ class _Descent:
         return residuals
 
     def run(self, parameters: Doubles, active: NDArray[np.int64]) -> PoissonRun:
-        """All that is told of a descent."""
+        """The run of a descent, with all that is shown of it."""
         accounts = self.accounts
         return PoissonRun(
             settings=self.settings,
