@@ -65,7 +65,10 @@ class OrderTooLow(ValueError):
 
 
 class Accounting(ABC):
-    """How the charges of an individual add up, and what a total promises. Totals are in units, 2^-40 of the amount."""
+    """The rules by which charges of an individual add up, and the promise of a total.
+
+    Totals are in units, 2^-40 of the amount.
+    """
 
     @property
     @abstractmethod

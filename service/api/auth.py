@@ -328,6 +328,6 @@ class AdmittedBody:
 
 
 async def refuse_ended(request: Request, caller: Principal) -> None:
-    """Raises a 401 of HTTP where the request's credential has ended; FastAPI lets no other refusal out of a body."""
+    """Raise a 401 of HTTP where the request's credential has ended; FastAPI lets no other refusal out of a body."""
     if not await may_go_on(request, current_replica(request), caller):
         raise HTTPException(HTTPStatus.UNAUTHORIZED, headers=unauthorized().headers)

@@ -89,7 +89,7 @@ def _check_extent(body: bytes) -> None:
 
 
 def check_is_json(request: Request) -> None:
-    """Raises InvalidRequest for a body that says it is something else; one that says nothing is taken for JSON."""
+    """Raise InvalidRequest for a body whose type is stated and is not JSON; a body without a type is taken for JSON."""
     said = request.headers.get("content-type", _JSON).partition(";")[0].strip().lower()
     if said != _JSON and not (said.startswith("application/") and said.endswith("+json")):
         raise InvalidRequest.of("body", f"must be a JSON document, and its Content-Type {_JSON}")

@@ -99,7 +99,7 @@ def _taken(waiting: _Waiting) -> _Waiting:
 
 
 def _look_up(batch: Sequence[_Inquiry]) -> dict[_Inquiry, Principal | None]:
-    """The principals of a batch: one look-up for each kind of credential, and for uses apart from others."""
+    """The principals of a batch, by one look-up for each kind of credential, and for uses apart from other looks."""
     found: dict[_Inquiry, Principal | None] = {}
     for recogniser, is_use in {(asked.credential.recogniser, asked.is_use) for asked in batch}:
         same = [each for each in batch if (each.credential.recogniser, each.is_use) == (recogniser, is_use)]

@@ -1,4 +1,4 @@
-"""How every listing is asked for: a cursor and a limit.
+"""The cursor and the limit with which every listing is asked for.
 
 A cursor says nothing to its bearer and goes into an address as it is: base64 over what the workflow calls the place.
 """

@@ -43,7 +43,7 @@ def parameters_of(dependant: Dependant) -> frozenset[str]:
 
 
 def refuse_other_parameters(request: Request, known: Collection[str]) -> None:
-    """Raises InvalidRequest for a parameter that is not in `known`, comes twice, or is not UTF-8 in percent escapes.
+    """Raise InvalidRequest for a parameter that is not in `known`, comes twice, or is not UTF-8 in percent escapes.
 
     A proxy may have looked at the other one of two.
     """

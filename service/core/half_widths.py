@@ -1,4 +1,4 @@
-"""How far from 0 the noise of an answer is, with a stated probability.
+"""The distance from 0 within which the noise of an answer is, with a stated probability.
 
 The noise round(Z) is within k steps of 0 exactly if Z is within k + 1/2 of it, which for a continuous Z has
 probability 2 Phi((k + 1/2) / sigma) - 1 at every sigma: the law of round(Z) summed from -k to k, where neighbouring

@@ -104,7 +104,7 @@ class EventPage:
     def _pieces(
         self, touched: NDArray[np.uint16], gone: NDArray[np.uint16], owners: NDArray[np.uint16]
     ) -> list[tuple[slice, slice]]:
-        """Which rows of the page, and which of the added after them, make up the new page; stretch after stretch."""
+        """The rows of the page, and of those added after them, that make up the new page; stretch after stretch."""
         is_gone = np.isin(touched, gone)
         starts, stops = (np.searchsorted(self.owners, touched, side=side) for side in ("left", "right"))
         firsts, lasts = (np.searchsorted(owners, touched, side=side) for side in ("left", "right"))

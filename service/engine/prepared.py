@@ -107,7 +107,7 @@ class PreparedPlan:
         return self.plan.rows.group_by
 
     def _known_by(self, name: str) -> str:
-        """The column that is NULL where `name` is: a weight is known where the value that it is of is."""
+        """The column that is NULL where `name` is: for a weight, the column of the value that it belongs to."""
         column = self.plan.rows.columns.get(name)
         return column.formula.column if column is not None and isinstance(column.formula, Weighted) else name
 
@@ -130,7 +130,7 @@ class PreparedPlan:
         return None
 
     def is_counted_once(self, coordinates: Integers) -> Mask:
-        """Which of some coordinates (m,) are of the count of individuals, (m,)."""
+        """The mask of the coordinates (m,) that are of the count of individuals, (m,)."""
         offset = -1 if self.counted_once is None else self.counted_once.offset
         is_once: Mask = coordinates % self.plan.layout.block == offset
         return is_once
@@ -164,7 +164,7 @@ class PreparedPlan:
             np.logical_and(out, columns[name] <= self.codings[name].span, out=out)
 
     def among(self, table: TableRows, candidates: Integers, cover: Cover) -> Integers:
-        """Which of the `candidates` (c,), increasing rows of a table, have an entry: as `choose` would say.
+        """The rows of a table, among increasing `candidates` (c,), that have an entry: those that `choose` would mark.
 
         One sieve after the other, each on what the last has left; those that the `cover` has been through go last.
         """

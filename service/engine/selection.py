@@ -1,4 +1,4 @@
-"""Which rows a predicate selects, on the codes themselves, and which lists of an inverted index lead to them.
+"""The rows that a predicate selects, by the codes themselves, and the lists of an inverted index with them.
 
 `low <= code <= high` is one subtraction and one comparison: unsigned arithmetic wraps, so a code below `low` comes out
 large. NULL is the code above the domain, so it comes out large too, and every range is false for it by itself.
@@ -103,7 +103,7 @@ def listings_of(covers: Sequence[Cover]) -> frozenset[Listing]:
 
 
 def shortest(covers: Sequence[Cover], indexes: Indexes, *, rows: int) -> Cover | None:
-    """The cover that lists the fewest of `rows` rows; None: better scan."""
+    """The cover that lists the fewest of `rows` rows; None if a scan is faster."""
     counts = [sum(indexes[each.listing].count(each.low, each.high) for each in cover) for cover in covers]
     fewest = min(counts, default=rows)
     is_short = SCAN_WORTH * fewest <= rows and fewest <= LISTED_MAX
@@ -226,7 +226,7 @@ def _of_any(
 def _pair(
     leaves: Sequence[Within | Among], codings: Mapping[str, Coding], listed: Callable[[Listing], bool]
 ) -> tuple[Within, Within | Among] | None:
-    """Two conditions that are listed together, of columns with many values, the first for one value."""
+    """Two conditions that one index lists together: the first is for one value, and their columns have many values."""
     most = sorted(leaves, key=lambda leaf: -codings[leaf.column].span)
     ones = [leaf for leaf in most if isinstance(leaf, Within) and leaf.low == leaf.high]
     for first in ones[:_CHOICE_MAX]:
@@ -237,7 +237,7 @@ def _pair(
 
 
 def _paired(first: Within, second: Within | Among, codings: Mapping[str, Coding]) -> Cover:
-    """The pairs of one value of the first with those of the second, which lie side by side."""
+    """The cover of two conditions by their index of pairs, in which the pairs of the first's value lie side by side."""
     listing = first.column, second.column
     base = first.low * (codings[second.column].span + 1)
     if isinstance(second, Within):

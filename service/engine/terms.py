@@ -138,7 +138,7 @@ class Stack:
         return codes
 
     def known(self, codes: Integers) -> NDArray[np.bool_]:
-        """Which codes (j, k) are not NULL."""
+        """The mask of codes (j, k) that are not NULL."""
         return np.less_equal(codes, self.spans)
 
     def coordinates(self, codes: Integers, bases: Integers) -> Integers:
@@ -213,7 +213,7 @@ def terms_of(plan: Plan, codings: Mapping[str, Coding], *, rows_max: int) -> tup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """How an item is counted: on the grid, or in steps of a size of its own."""
+    """The steps in which an item is counted: those of the grid, or of a size of its own."""
 
     rows_max: int
     grid_log2: int

@@ -190,7 +190,7 @@ class SupposedReplay(Visitor):
                 self._set_limits(then, slice(slot, slot + 1), np.array([units]))
 
     def entry(self, entry: LedgerEntry, then: JournalState) -> None:
-        """Decide about the next entry, and debit it."""
+        """Decide which individuals the next entry counts, and debit them."""
         law, mechanisms = entry.law, self._accounting.mechanisms
         if entry.kind == "query" and isinstance(law, Gaussian) and law.word not in mechanisms:
             name = self._accounting.name

@@ -158,7 +158,7 @@ CALCULATED: Final = 64
 
 
 class RowFormula(ABC):
-    """How the value of a column in one row is found, where it is not stored in the row itself."""
+    """The formula of a column's value in one row, for a value that is not stored in the row itself."""
 
     __slots__ = ()
 

@@ -50,7 +50,7 @@ class ShardPlace:
             raise ValueError(f"there is no shard {self.number} of {self.count}")
 
     def holds(self, slots: _Slots) -> NDArray[np.bool_]:
-        """Which of some slots (k,) are on this shard, (k,)."""
+        """The mask of the slots (k,) that are on this shard, (k,)."""
         here: NDArray[np.bool_] = (slots >> _PAGE_BITS) % self.count == self.number
         return here
 

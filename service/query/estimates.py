@@ -325,8 +325,7 @@ def _shifted(interval: Interval, shift: float) -> Interval:
 def _kept(interval: Interval, bounds: Interval) -> Interval:
     """The part of an interval within bounds.
 
-    One that the noise puts beyond a bound begins there and keeps its width. It is no certainty, as a part of width 0
-    would seem to be.
+    An interval beyond a bound is moved to the bound and keeps its width: one of width 0 would look certain.
     """
     low, high, width = interval.low, interval.high, interval.high - interval.low
     if high <= bounds.low:

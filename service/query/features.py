@@ -277,7 +277,7 @@ def read_features(asked: Sequence[Feature], columns: RowColumns, field: str, *, 
 
 
 def _root(name: str, columns: Mapping[str, QueryColumn]) -> Root | None:
-    """The one stored column of few values that a column is calculated of; None of several, and of a reader's."""
+    """The one stored column of few values from which a column is calculated; None of several, or of a reader."""
     made_of = with_sources([name], columns)
     roots = [each for each in made_of if (formula := columns[each].formula) is None or not formula.sources]
     is_read = any(isinstance(columns[each].formula, ReaderFormula) for each in made_of)

@@ -144,7 +144,7 @@ def _fits(request: ItemScaleRequest, steps_log2: int, sigmas: Sequence[float]) -
 
 
 def _refusal(request: ItemScaleRequest, reaches: Sequence[Fraction], steps_log2: int | None) -> QueryProblem:
-    """Why no steps will do; of those whose integers fit, these are the finest."""
+    """The reason for which no steps fit; the steps given are the finest whose integers fit."""
     if steps_log2 is None:
         field, capacity = request.precision.field, "over the dataset's capacity"
         return QueryProblem.of(field, f"gives so little noise that numbers are too large for exact sums {capacity}")

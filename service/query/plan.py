@@ -164,7 +164,7 @@ def compile_query(
 
 
 def _composite(query: Query, schema: Schema, terms: DatasetTerms) -> Plan:
-    """The plan of the linear query behind it, under the canonical form of what was asked."""
+    """The plan of the linear query behind a composite one, under the canonical form of the query that was asked."""
     columns = QueryColumns(schema, name := query.from_ or schema.individuals_name)
     linear = linear_query(query, columns, groups_of(query, columns), terms)
     try:

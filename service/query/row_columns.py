@@ -46,7 +46,7 @@ class RowColumns(ABC):
     """
 
     def __init__(self, schema: Schema, table: str) -> None:
-        """Raises QueryProblem if there is no such table."""
+        """Begin with no column read. Raises QueryProblem if there is no such table."""
         if table not in schema.tables:
             raise QueryProblem.of("from", f"there is no table {quoted(table)}{did_you_mean(table, schema.tables)}")
         self.schema = schema

@@ -1,4 +1,4 @@
-"""How many rows are worked on at a time, and how long a query may be worked on: public numbers."""
+"""The number of rows that are worked on at a time, and the longest time of a query: public numbers."""
 
 BLOCK_ROWS = 2**16
 """Individuals, a page of slots, that are looked at at a time, and worked on at a time where each has one entry.

@@ -182,7 +182,7 @@ def _obstacle(request: ScaleRequest, grid_log2: int, clip_squared_steps: int) ->
 
 
 def _refusal(request: ScaleRequest, natural: Fraction, clip: Fraction | None) -> QueryProblem:
-    """Why no grid will do: the noise if some grid is otherwise right, else what is wrong with the first."""
+    """The reason for which no grid fits: the noise if a grid is right otherwise, else the fault of the first grid."""
     problems = {
         grid_log2: _obstacle(request, grid_log2, _clip_squared_steps(request, grid_log2, clip))
         for grid_log2, _ in _grids(request, natural, clip)

@@ -1,4 +1,4 @@
-"""How much of a query is worked on at a time, and how much memory that takes at most: public numbers.
+"""The part of a query that is worked on at a time, and the most memory that it takes: public numbers.
 
 The engine chooses rows stretch by stretch and makes vectors run by run, so that its working memory depends on what was
 declared and not on how many rows there are. What it takes beside that, for each individual touched and each coordinate,

@@ -32,7 +32,7 @@ def open_service(
 
 
 def _import_adapters() -> None:
-    """Half a second of imports, in which servers of our own come up."""
+    """Import the adapters, which takes half a second, while servers of our own come up."""
     import_module("service.run.adapters")
 
 

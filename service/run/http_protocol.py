@@ -377,7 +377,7 @@ def _framing_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def _check_head(version: str, hosts: int, coding: bytes | None) -> None:
-    """Raises _Objection for a version, a number of valid hosts or a transfer coding that RFC 9112 has refused."""
+    """Raise _Objection for a version, a number of valid hosts or a transfer coding that RFC 9112 has refused."""
     if version not in {"1.0", "1.1"}:
         raise _Objection("malformed-request" if version == "0.9" else "http-version-unsupported")
     if hosts != 1:

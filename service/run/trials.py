@@ -79,7 +79,7 @@ def _keeps_something(settings: Settings) -> bool:
 
 
 def _fault_of_folder(folder: Path, *, may_be_made: bool) -> str | None:
-    """Why no file can be made there, or in the nearest folder above it, in which it would be made."""
+    """The reason for which no file can be made there, or in the nearest folder above it, in which it would be made."""
     try:
         there = next(each for each in (folder, *folder.parents) if each.exists())
         if not there.is_dir():

@@ -221,7 +221,7 @@ def _is_safe(address: object) -> bool:
 
 
 def _auth_method(document: Mapping[str, Any], mine: ClientRegistration) -> str:
-    """How the client shows its secret: in the header unless the provider takes it in the body alone."""
+    """The way in which the client shows its secret: in the header unless the provider takes it in the body alone."""
     if mine.client_secret is None:
         return "none"
     taken = document.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]

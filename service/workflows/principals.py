@@ -274,7 +274,7 @@ class Principals:
                 self._remembered.pop(record.id, None)
 
     def forget_dataset(self, dataset: str) -> None:
-        """Forget the principals of a dataset that was deleted, and they with it."""
+        """Forget the principals of a dataset that was deleted; its deletion has deleted them too."""
         for record, _ in list(self._remembered.values()):
             if record.dataset == dataset:
                 self._remembered.pop(record.id, None)

@@ -58,7 +58,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRules:
-    """Which claims say who a person is here. Of several values that have a grant, the first in `grants` counts.
+    """The claims that identify a person here. Of several values that have a grant, the first in `grants` counts.
 
     A claim is named as it stands in the token, or by a path of points. `title` is the provider's name on the page.
     """

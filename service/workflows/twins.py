@@ -19,7 +19,7 @@ TWIN: Final = f"another individual's key differs from this one {_HOW}"
 
 
 def twins(transaction: Transaction, keys: Keys, plain_forms: Mapping[int, str]) -> Mask:
-    """Which of some keys (n,), each once and none of an individual present, have a twin.
+    """The mask of the keys (n,) that have a twin; each key comes once, and none is of an individual present.
 
     A twin has the same plain form, and is another of these keys or the key of an individual present. `plain_forms` are
     those of the keys at some places that are not the keys themselves.

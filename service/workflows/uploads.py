@@ -401,7 +401,7 @@ def _check_floor(record: DatasetRecord, rows: Rows) -> None:
 
 
 def _in_upload(wrong: Mask, places: Integers | None) -> Mask:
-    """Which rows of the whole upload are wrong, of those (n,) that were not left out."""
+    """The mask of wrong rows of the whole upload, from that of the rows (n,) that were not left out."""
     if places is None or not wrong.any():
         return wrong
     of_all: Mask = np.zeros(int(places[-1]) + 1, dtype=np.bool_)
@@ -452,7 +452,7 @@ class Dropped:
 
 
 def rows_to_keep(slots: Integers, digests: NDArray[np.uint64], held: Integers, limit: int) -> Mask:
-    """Which of n rows (n,) an upload stores when each individual may hold `limit` rows: those of the least digests.
+    """The mask of the rows (n,) that an upload stores if an individual may hold `limit`: those of the least digests.
 
     `slots` are those of the rows, all of individuals with too many; `held` is, for each row, the number of rows that
     its individual would hold with all of them.

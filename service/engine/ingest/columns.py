@@ -162,7 +162,7 @@ def text_of(array: pa.Array) -> pa.Array:
 
 
 def nulls_of(array: pa.Array) -> Mask:
-    """Which values (n,) are missing."""
+    """The mask of missing values, (n,)."""
     return np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 

@@ -88,7 +88,7 @@ def _starts(text: TextIOWrapper, rows: Collection[int], delimiter: str) -> Itera
 
 
 def _check_delimiter(found: Sequence[str], declared: Collection[str]) -> None:
-    """Raises RowsProblem where the only name of a header is several names between other marks."""
+    """Raise RowsProblem for a header whose only name looks like several names with another delimiter."""
     if len(found) != 1 or found[0] in declared:
         return
     for mark, shown in DELIMITERS.items():

@@ -131,7 +131,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _obstacle(kind: pa.DataType) -> str | None:
-    """Why no column of the type is read, or None."""
+    """The reason for which no column of the type is read, or None."""
     if pa.types.is_time(kind) or pa.types.is_duration(kind) or pa.types.is_interval(kind):
         return _TIMES_OF_DAY
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)

@@ -133,7 +133,7 @@ class _Upload:
         self._add_keys(self._array(batch, self._table.key))
 
     def check_rows(self, duplicates: Duplicates) -> Mask:
-        """Which rows (n,) are the same as an earlier one. An individual has one row in the table of individuals."""
+        """The mask of rows that repeat an earlier one, (n,). An individual has one row in the table of individuals."""
         if self._table.kind == "individuals" and not self._has_doubles():
             return np.zeros(self._count, dtype=np.bool_)
         columns = [each if each.ndim == 1 else told_apart(each) for each in self._all_codes().values()]

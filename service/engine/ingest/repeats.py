@@ -17,7 +17,7 @@ _SHIFT: Final = np.uint64(29)
 
 
 def repeated_rows(keys: pa.ChunkedArray, columns: Sequence[Codes | Integers]) -> Mask:
-    """Which rows (n,) are the same as an earlier one: n keys, none missing, and the n values of each column.
+    """The mask of rows that repeat an earlier one, (n,), of n keys, none missing, and the n values of each column.
 
     The rows are compared by a number mixed from all of a row first, so that only those that share theirs are sorted.
     """

@@ -20,7 +20,7 @@ DecimalMark = Literal[".", ","]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileForm:
-    """How a file is written: the marks of CSV between fields and before a fraction, and columns with other names."""
+    """The form of a file: the marks of CSV between fields and before a fraction, and columns with other names."""
 
     delimiter: str = ","
     decimal: DecimalMark = "."

@@ -43,7 +43,7 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnPart:
-    """The piece of the entry `seq` in which a slot stands if it is touched at all."""
+    """The piece of the entry `seq` that would hold a slot, if the entry touched it."""
 
     seq: int
     salt: bytes

@@ -361,7 +361,7 @@ class ActRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryFilter:
-    """Which entries of a ledger are listed: of one analyst, and with all of some words in the canonical query.
+    """A filter of ledger entries: those of one analyst, and those with all of some words in the canonical query.
 
     Words compare as in lower case, in the JSON of the canonical form.
     """
@@ -380,7 +380,7 @@ EVERY_ENTRY: Final = EntryFilter()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrincipalFilter:
-    """Which principals are listed: of one role, of one dataset, and with all of some words in what describes them."""
+    """A filter of principals: those of one role, of one dataset, and with all of some words in their description."""
 
     role: Role | None = None
     dataset: str | None = None

@@ -12,7 +12,7 @@ from service.query.schema import EventsTable, IndividualsTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRequest:
-    """How the bytes of an upload are to be read; `budget_units` is the most that an individual's limit may be."""
+    """A request to read the bytes of an upload; `budget_units` is the most that an individual's limit may be."""
 
     kind: Literal["rows"] = "rows"
     content_type: str
@@ -26,7 +26,7 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstRowsRequest:
-    """How the beginning of a Parquet file or an Arrow stream is to be read."""
+    """A request to read the beginning of a Parquet file or an Arrow stream."""
 
     kind: Literal["first rows"] = "first rows"
     content_type: str

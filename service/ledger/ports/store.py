@@ -258,7 +258,7 @@ class Store(Protocol):
 
 
 class Leases(Protocol):
-    """Which process works on which dataset. Time is the store's clock alone; every method raises StoreUnavailable.
+    """The leases by which processes work on datasets. Time is the store's clock; every method raises StoreUnavailable.
 
     A lease decides only which process works. The charges are right with any number of them, by lock and fence.
     """

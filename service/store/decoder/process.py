@@ -255,7 +255,7 @@ def _is_stopped(pid: int) -> bool:
 
 
 def _refusal(outcome: Message | None, ended: Ended, request: Request) -> Exception:
-    """Why there are no rows."""
+    """The error of an upload that gave no rows."""
     match outcome:
         case Refused():
             return RowsProblem(outcome.errors, outcome.counts)

@@ -89,7 +89,7 @@ class StoredColumn:
         return "'NaN'" if self.kind == "real" else str(self.coding.offset + self.coding.null_code)
 
     def is_null(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
-        """Which of some codes (n,) stand for NULL."""
+        """The mask of the codes (n,) that stand for NULL."""
         is_null: NDArray[np.bool_] = codes == self.coding.null_code
         return is_null
 
@@ -142,7 +142,7 @@ class StoredVectors:
         )
 
     def is_null(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
-        """Which rows of codes (n, width) are of no vector."""
+        """The mask of the rows of codes (n, width) without a vector."""
         is_null: NDArray[np.bool_] = codes[:, 0] == 0
         return is_null
 

@@ -31,7 +31,7 @@ class DeadlineSocket(socket.socket):
     _due = 0.0
 
     def sendall(self, *sent: Any) -> None:  # noqa: ANN401 - whatever a socket takes
-        """Send, and let the time begin."""
+        """Send, and begin the time of the reply."""
         super().sendall(*sent)
         self._due = time.monotonic() + self.timeout_s
 
@@ -66,7 +66,7 @@ _KINDS: Final[dict[str, type[redis.Connection | redis.UnixDomainSocketConnection
 
 
 def deadline_connections(url: str) -> dict[str, Any]:
-    """The options with which a client of this URL makes such connections."""
+    """The options with which a client of this URL makes connections that keep to deadlines."""
     kind = _KINDS.get(urlsplit(url).scheme)
     return {} if kind is None else {"connection_class": kind}
 

@@ -21,7 +21,10 @@ class RedisUnusable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedisCondition:
-    """One look. `clock_ahead_s` is the server's clock less this machine's; `policy` says what it drops when full."""
+    """The condition of a server at one look.
+
+    `clock_ahead_s` is the server's clock less this machine's; `policy` says what it drops when full.
+    """
 
     version: str
     round_trip_ms: float

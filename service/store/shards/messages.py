@@ -138,7 +138,7 @@ class _Pickler(pickle.Pickler):
     """Puts the bytes of arrays and of pieces into buffers."""
 
     def reducer_override(self, obj: object) -> Any:  # noqa: ANN401 - the signature of pickle's
-        """How an array or a piece is made again, from a copy of its buffer; a member of an enumeration by its value."""
+        """The way to make an array or a piece again, by a copy of its buffer; an enumeration's member by its value."""
         if type(obj) is np.ndarray and obj.flags.c_contiguous and not obj.dtype.hasobject:
             return _array, (pickle.PickleBuffer(obj.reshape(-1).view(np.uint8).data), obj.dtype.str, obj.shape)
         if isinstance(obj, Enum):

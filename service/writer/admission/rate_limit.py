@@ -1,4 +1,4 @@
-"""How often a principal may ask: a token bucket that all replicas share, and one of this replica's own beside it.
+"""The limit on a principal's requests: a token bucket that all replicas share, and one of this replica's own.
 
 Decided before any data are read, from principal, frequency and time alone. The shared bucket is only
 the cache's word, so it may neither open the replica nor close it: no principal gets more here than the rate, and one

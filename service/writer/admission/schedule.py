@@ -78,7 +78,7 @@ class FairQueue(Generic[T]):
 
 @dataclass(frozen=True, kw_only=True)
 class SlotRules:
-    """How work is fitted into slots. All in ns but `reserve_percent`; lengths are rounded to whole slots.
+    """The rules by which work is fitted into slots, in ns but `reserve_percent`; lengths are rounded to whole slots.
 
     `commit_ns` is kept free for each dataset that commits in a reservation, `margin_ns` once in every reservation: for
     the departure of the responses before it, and for what is not the work's own. `reserve_percent` of the work are kept

@@ -24,7 +24,7 @@ log = logging.getLogger("sparing.uploads")
 
 @contextmanager
 def refusing_a_full_disk() -> Iterator[None]:
-    """Raises DiskFull for an error of the folder in which uploads are spooled; the log says which error."""
+    """Raise DiskFull for an error of the folder in which uploads are spooled; the log says which error."""
     try:
         yield
     except OSError as error:
