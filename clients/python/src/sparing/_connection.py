@@ -26,7 +26,7 @@ class Connection:
 
     @classmethod
     def of(cls, base_url: str | None, api_key: str | None, environ: Mapping[str, str] | None) -> "Connection":
-        """Raises ValueError where no address or no key is given, or one that cannot be sent."""
+        """Make a connection; raises ValueError where no address or no key is given, or one that cannot be sent."""
         environ = os.environ if environ is None else environ  # no default argument: help() would print it, keys and all
         url = _address(_given("base_url", base_url, environ, ENV_URL))
         key = _checked_key(_given("api_key", api_key, environ, ENV_API_KEY))

@@ -62,7 +62,7 @@ class Seen:
         return any("," in text for text in texts) and all(map(_COMMA.fullmatch, texts))
 
     def obstacle(self) -> str | None:
-        """Why no declaration fits, or None."""
+        """The reason for which no declaration fits, or None."""
         if not self.counts:
             return "it holds no value"
         if self._times() is not None:

@@ -27,7 +27,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def content_of(source: Source) -> tuple[Callable[[], Content], str]:
-    """How to read `source` from its start, unpacked (each try of an upload does so anew), and its content type.
+    """A function that reads `source` from its start, unpacked, for each try of an upload, and its content type.
 
     Raises OSError when a path cannot be read.
     """
@@ -37,7 +37,7 @@ def content_of(source: Source) -> tuple[Callable[[], Content], str]:
 
 
 def opened_of(source: Source) -> tuple[Opened, str, bool]:
-    """How to open `source`, unpacked, as often as needed; its content type; and whether it is a packed file.
+    """A function that opens `source`, unpacked; its content type; and a mark of a packed file.
 
     The type follows from a path's suffix, otherwise from the first bytes, and is CSV when these say nothing. An open
     file is read into memory, because it may not be possible to rewind it. Raises OSError when a path cannot be read.

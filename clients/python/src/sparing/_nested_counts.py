@@ -35,7 +35,7 @@ class WeightedSum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pooled:
-    """A level, with what the levels below say of its intervals."""
+    """A level with the counts that the levels below add to its intervals."""
 
     bounds: tuple[int, ...]
     counts: tuple[float, ...]

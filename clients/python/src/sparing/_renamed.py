@@ -20,7 +20,7 @@ _ROWS_AT_ONCE = 1024
 def renamed(
     opened: Opened, content_type: str, columns: Columns, declared: Sequence[str], delimiter: str
 ) -> tuple[Callable[[], Content], str]:
-    """How to read the rows with their declared names (each try of an upload does so anew), and their content type.
+    """A function that reads the rows with their declared names, for each try of an upload, and their content type.
 
     Raises ColumnsError where the columns are not the declared ones, and for NDJSON where those of the first row are
     not.

@@ -154,7 +154,7 @@ def _merged(reports: Sequence[UploadReport]) -> UploadReport:
 def _content(
     dataset: str, table: str, source: Frame | Source, columns: Columns | None, options: SendOptions
 ) -> Call[tuple[Callable[[], Content], str]]:
-    """How to read the rows under their declared names, and their content type."""
+    """A function that reads the rows under their declared names, and their content type."""
     if is_frame(source) or isinstance(source, Mapping):
         declared = yield from _declared(dataset, table)
         content = yield from blocking(partial(parquet_of, source, columns or {}, declared))

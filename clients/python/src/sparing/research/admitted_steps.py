@@ -1,4 +1,4 @@
-"""How many equal Gaussian steps one (epsilon, delta) admits, by each accountant: a comparison, which admits nothing.
+"""The number of equal Gaussian steps that one (epsilon, delta) admits, by each accountant, as a comparison alone.
 
 | accountant | full batch | Poisson-subsampled |
 |---|---|---|

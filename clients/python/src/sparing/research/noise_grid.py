@@ -85,7 +85,7 @@ def grid_of_equal_ratios(least: float, greatest: float, *, intervals: int) -> No
 
 
 class OwnSteps:
-    """How often each of n individuals' own steps fell into each cell of a grid; 4 bytes for each of both.
+    """The counts of n individuals' own steps in each cell of a grid, 4 bytes for each.
 
     A row is a function of that individual's own norms alone. Whether it was sampled into a step is nothing that is
     counted: it is charged for the chance.
