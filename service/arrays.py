@@ -28,7 +28,7 @@ Mask = NDArray[np.bool_]
 def take(array: NDArray[Element], places: NDArray[np.integer[Any]] | slice) -> NDArray[Element]:
     """The elements of `array` (n,) at `places` (k,), in their order: (k,), for a slice a view.
 
-    Raises IndexError for a place in a list that is beyond the array. Of many, `take` is the quicker way.
+    Raises IndexError for a place in a list that is beyond the array. `take` is the quicker way for many.
     """
     if isinstance(places, slice) or places.size <= FEW:
         return array[places]
@@ -38,7 +38,7 @@ def take(array: NDArray[Element], places: NDArray[np.integer[Any]] | slice) -> N
 def compress(array: NDArray[Element], mask: NDArray[np.bool_]) -> NDArray[Element]:
     """The elements of `array` (n,) marked in `mask` (n,), in their order. Raises IndexError for other shapes.
 
-    Of many, and on a mask without runs, `take` is several times quicker.
+    `take` is several times quicker for many, on a mask without runs.
     """
     elements: NDArray[Element] = array[mask] if mask.size <= FEW else array.take(np.flatnonzero(mask))
     return elements

@@ -14,7 +14,7 @@ A Gaussian has no price of pure DP; Laplace noise has one under each (laplace_pr
 
 Replacing a record is blanking it and then writing another. The triangle inequality of GDP doubles mu, so that rho
 quadruples; that of zCDP quadruples rho (Bun and Steinke 2016, Proposition 1.9, a group of two). Pure DP
-doubles epsilon. Of one Rényi order nothing of that order follows; by group privacy (e, d)-DP gives
+doubles epsilon. Nothing of the same order follows from one Rényi order; by group privacy (e, d)-DP gives
 (2 e, (1 + e^e) d)-DP.
 
 The loss so far, at a time that depends on the answers, is bounded by Ville's inequality: e^((a - 1)(L - a * spent)) is

@@ -145,7 +145,7 @@ class Released(Response):
 def preferred(accept: str | None, *, is_large: Callable[[], bool]) -> str:
     """The media type among ours that an Accept header ranks first; ties go to the one named first.
 
-    Of a large answer, JSON comes after the others of its rank.
+    JSON of a large answer comes after the others of its rank.
     """
     if not accept or _SYNONYMS.get(accept, accept) == JSON:
         return JSON  # nearly every request; no ranking needed

@@ -83,7 +83,7 @@ class DatasetMemory:
     def take_prepared(self) -> bool:
         """Take the indexes that were made beside the queries, unless individuals' records have changed meanwhile.
 
-        Whether nothing is missing that a query has asked for. For the thread that changes the records, and no other.
+        Return True if nothing is missing that a query has asked for. Only the thread that changes the records calls it.
         """
         (version, built), self._prepared = self._prepared, (self.version, {})
         if version == self.version and built:

@@ -3,7 +3,7 @@
 Adding up is exact in int64 and therefore the same in any order of rows. A vector's entries lie next to each other;
 `firsts` (k,) is where each of the k vectors begins. Squared norms are integers, summed in two halves of 32 bits where
 they could leave int64. A vector beyond the clip is scaled by itself: the only floats are its factor and its products,
-elementwise, so the same whatever else is in the block. Whether the result is within the clip integers decide again.
+elementwise, so the same whatever else is in the block. Integers decide again whether the result is within the clip.
 """
 
 from collections.abc import Iterable, Sequence

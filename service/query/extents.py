@@ -59,7 +59,7 @@ class Vectors:
 class Extent:
     """The values that one row may add to a coordinate of a select item: `low..high` in steps of `2**step_log2`.
 
-    Of an item with several coordinates for one row, `vectors` are all that a row may add to them.
+    The `vectors` of an item with several coordinates for one row are all that a row may add to them.
     """
 
     low: int

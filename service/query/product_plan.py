@@ -62,6 +62,6 @@ class ProductPlan:
 def rows_in_products(width: int) -> int:
     """The individuals with so many factors each that are worked on at a time: as many as stay in cache.
 
-    Of wide ones more, at most 2^20 factors: the sum of a block, of 40,000 numbers or more, is added to the total once.
+    Wide ones may have up to 2^20 factors: the sum of a block, of 40,000 numbers or more, is added to the total once.
     """
     return min(max(RUN_ENTRIES // width, min(WIDE_ROWS, WIDE_ENTRIES // width), 1), BLOCK_ROWS)

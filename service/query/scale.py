@@ -73,7 +73,7 @@ def scale_of(request: ScaleRequest) -> Scale:
     Grid 1 if every item is integral, the clip cannot bind and no vector is to be shortened further. Otherwise, and also
     where the integers would not fit on grid 1, the power of two of which the clip spans at most 2^s steps: for the
     largest s of 30..18 with sigma at most 2^28 steps, or failing that the smallest s with sigma at most 2^32 steps.
-    Where vectors may be shortened or weighed s is 19 at least, so that the clip spans 2^18 steps or more; and where the
+    If vectors may be shortened or weighed, s is 19 at least, so that the clip spans 2^18 steps or more; and where the
     norm of the sum is rounded, of which a step is then 2^-18 of the clip or less.
     """
     has_vectors = any(extent.vectors is not None for extent in request.joint)

@@ -1,7 +1,7 @@
 """Files of all accounts of a dataset, as CSV or Parquet, made piece by piece as they are read.
 
-Of a file only the current page of accounts is held, and of Parquet the current row group. One thread of low priority
-makes the pieces of all files of a process, one of each in turn, so that many files at once take no more from queries
+A file holds only its current page of accounts, and with Parquet its current row group. One thread of low priority makes
+the pieces of all files of a process, one of each in turn, so that many files at once take no more from queries
 than one does.
 """
 

@@ -62,7 +62,7 @@ def slot_of(transaction: Transaction, key: Key) -> int:
 
 
 def ledger(guard: RollbackGuard, *, cursor: str | None, limit: int, only: EntryFilter = EVERY_ENTRY) -> Page[LedgerRow]:
-    """The entries, newest first; the cursor is the last sequence looked at. Of charges only the number is read."""
+    """The entries, newest first; the cursor is the last sequence looked at. Only the number of charges is read."""
     before, first = number_of(cursor, default=NEWEST), 1
     with snapshot(guard) as transaction:
         if only != EVERY_ENTRY:
@@ -151,7 +151,7 @@ def promised(record: DatasetRecord, transaction: Transaction, slot: int) -> Prom
 def is_all_gaussian(record: DatasetRecord, transaction: Transaction) -> bool:
     """Tell whether every answer that ever left has Gaussian noise, where more can be said of a limit then.
 
-    Of those that a restore has forgotten it is not known.
+    The noise of entries that a restore has forgotten is not known.
     """
     return record.accounting.has_advisory and not transaction.head.is_reconciled and not transaction.has_other_noise()
 

@@ -273,7 +273,7 @@ class _UploadOperation:
         return slots
 
     def _without_unknown(self, table: EventsTable, slots: Integers) -> Integers:
-        """The slots of the rows that stay. Whether a row does depends on its own individual alone."""
+        """The slots of the rows that stay. A row stays or goes by its own individual alone."""
         is_unknown = slots == _UNKNOWN
         if "drop" not in {self.request.unknown_individuals, table.unknown_individuals}:
             message = "no such individual; unknown_individuals=drop leaves such rows out"

@@ -122,7 +122,7 @@ class Problems:
     def first(self) -> tuple[RowError, ...]:
         """The errors that will be reported, in order of row; problems of the whole upload come first.
 
-        Of one place the first problem is the cause of the others, and a row that is wrong as a whole says nothing more.
+        The first problem of a place is the cause of the others, and a row that is wrong as a whole says nothing more.
         """
         found = sorted((each for group in self._groups.values() for each in group.errors), key=lambda each: each[0])
         known = [error for _, error in found if self._has_its_number(error)]

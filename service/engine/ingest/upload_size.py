@@ -1,6 +1,6 @@
 """The bounds of an upload: on its bytes once it is decoded, and on the memory for what is kept of its rows.
 
-Of Parquet and Arrow, a small body may stand for any number of rows and bytes. What a body says of itself is checked
+A small body of Parquet or Arrow may stand for any number of rows and bytes. What a body says of itself is checked
 before it is decoded, and what comes out is counted piece by piece, before a dictionary or a run is expanded.
 """
 

@@ -173,7 +173,7 @@ class Quantities:
 class Piece:
     """Stretch `number` of an entry, or WHOLE. `digest` binds the entry's salt, the number and the content.
 
-    Of a piece that was amended, `first_digest` is the digest that it was written with, which its entry binds; of any
+    In an amended piece `first_digest` is the digest that it was written with, which its entry binds; of any
     other it is empty.
     """
 

@@ -41,8 +41,8 @@ NO_KEY: Final = bytes(32)
 class PrincipalRecord(Principal):
     """A principal at rest; `key_hash` is HMAC-SHA256 of the secret, never the secret.
 
-    Of an individual's, once that is erased, neither `individual` nor the name is kept. `organisation` and `purpose` are
-    an analyst's, as individuals are shown them. A principal is unknown from `expires_at` on.
+    The principal of an erased individual keeps neither `individual` nor the name. `organisation` and `purpose` are an
+    analyst's, as individuals are shown them. A principal is unknown from `expires_at` on.
     """
 
     key_hash: bytes = field(repr=False)

@@ -71,7 +71,7 @@ class Transaction(Protocol):
     def entry_sizes(self, *, before: int, limit: int) -> list[tuple[int, int]]:
         """(sequence, bytes of charges, pieces and values) of at most `limit` entries with seq < `before`, newest first.
 
-        Of the contents nothing is read.
+        The contents are not read.
         """
 
     def own_charges(self, slot: int, *, before: int, limit: int, bytes_max: int) -> list[OwnCharge]:

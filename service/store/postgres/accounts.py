@@ -154,7 +154,7 @@ def copy_individuals(
 def keys_asked(keys: Sequence[str] | Sequence[bytes]) -> Iterator[tuple[int, str]]:
     """The keys, or tombstones, for several statements, each with the place of its first.
 
-    As JSON: psycopg takes a hundred times as long over a list of strings as over the text of all.
+    They go as JSON: psycopg takes a hundred times as long over a list of strings as over the text of all.
     """
     for start in range(0, len(keys), KEYS_AT_ONCE):
         end = min(start + KEYS_AT_ONCE, len(keys))

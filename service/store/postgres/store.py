@@ -185,7 +185,7 @@ class PostgresStore:
                 session.rollback()
 
     def conditional_append(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> PostgresConditionalAppend:
-        """An append in one statement. Whether an unclear one lasts is settled when its block is left."""
+        """An append in one statement. The end of its block settles the outcome of an unclear one."""
         return PostgresConditionalAppend(self._pool, dataset_id, head, self._seal, asked=asked)
 
     def probe_commit(self, payload: bytes) -> None:

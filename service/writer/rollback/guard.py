@@ -121,7 +121,7 @@ class RollbackGuard:
                 yield transaction
 
     def long_act(self) -> AbstractContextManager[LongAct]:
-        """A long act's transaction. Whether the database is behind its witness is looked at by `lock`."""
+        """A long act's transaction. `lock` checks that the database is not behind its witness."""
         return self._store.long_act(self._record.id)
 
     def lock(self, transaction: LongAct) -> None:
