@@ -244,7 +244,7 @@ class Answer:
         """One row for each number: its label by column, `value` and `half_width_95`. Raises ImportError.
 
         `coverage_certified` is a column too, so that it stays with the numbers, and `attrs["caveats"]` has the words.
-        Of a query with averages, a row for each of them, and also the ends of its interval, `low_95` and `high_95`.
+        A query with averages has a row for each of them, and also the ends of its interval, `low_95` and `high_95`.
         Beside a column of the data of the same name, that of the result has an underscore at its end: `value_`.
         """
         frame = _library("pandas").DataFrame(self._columns())

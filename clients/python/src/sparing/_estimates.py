@@ -1,7 +1,7 @@
 """Ratios, means, rates and variances of released numbers, with what the noise makes of them.
 
 The noise of different numbers is independent and normal (rounded to a grid, which adds grid^2 / 12 to its variance).
-Of Laplace noise, intervals take the widest quantile that a sum of such noise may have.
+Intervals of Laplace noise take the widest quantile that a sum of such noise may have.
 An error bar is about what was counted, as that of an answer is. It does not speak of sampling: who the individuals are
 is taken as given.
 """

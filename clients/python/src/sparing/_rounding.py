@@ -27,7 +27,7 @@ def rounded(number: float, half_width: float, *, mark: str = "") -> str:
 def with_error(value: float, below: float, above: float, *, mark: str = "") -> tuple[str, str]:
     """A number and its error: `139` and `16`, or where the distances differ its interval, `26.7` and `(25.1, 28.0)`.
 
-    Of distances that differ by less than a twentieth it is the longer one.
+    If the distances differ by less than a twentieth it is the longer one.
     """
     width = max(below, above)
     number, error, low, high = (

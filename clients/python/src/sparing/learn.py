@@ -417,7 +417,7 @@ class LogisticRegression(_LinearModel):
 
     @property
     def _log_odds(self) -> Value:
-        """The argument of the probability. Of a rare target all probabilities are near 0, and its log-odds differ."""
+        """The argument of the probability. All probabilities of a rare target are near 0, and its log-odds differ."""
         rows = np.column_stack([self.coef_, self.intercept_]) if self.fit_intercept else self.coef_
         return predict(self._listed, rows[0], link="identity", intercept=self.fit_intercept)
 

@@ -87,8 +87,8 @@ def grid_of_equal_ratios(least: float, greatest: float, *, intervals: int) -> No
 class OwnSteps:
     """The counts of n individuals' own steps in each cell of a grid, 4 bytes for each.
 
-    A row is a function of that individual's own norms alone. Whether it was sampled into a step is nothing that is
-    counted: it is charged for the chance.
+    A row is a function of that individual's own norms alone. The steps into which it was sampled are not counted:
+    it is charged for the chance.
     """
 
     def __init__(self, grid: NoiseGrid, individuals: int) -> None:

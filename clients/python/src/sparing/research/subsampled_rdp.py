@@ -1,7 +1,7 @@
 """Rényi differential privacy of Poisson-subsampled Gaussian noise, for each individual's own norm. No filter.
 
 An individual with a vector of norm C is sampled with probability q into a sum with noise sigma: N(0, 1) against
-(1 - q) N(0, 1) + q N(mu, 1), where mu = C / sigma, one over the noise multiplier. Of order a > 1 the divergence is
+(1 - q) N(0, 1) + q N(mu, 1), where mu = C / sigma, one over the noise multiplier. For an order a > 1 the divergence is
 ln(A) / (a - 1) with
 
     A = E (1 + u)^a,  u = q (e^(mu t - mu^2 / 2) - 1),  t ~ N(0, 1)
