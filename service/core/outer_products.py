@@ -59,7 +59,7 @@ class OuterProducts:
     def shortened(self, places: NDArray[np.int64], norms_squared_max: NDArray[np.int64]) -> Self:
         """The block with the vectors at `places` (k,), each beyond its bound (k,), scaled and truncated to within it.
 
-        Feldman and Zrnic (2021), Algorithm 3. A product is scaled in its `left` alone, a square in both sides, by the root.
+        Feldman and Zrnic (2021), Algorithm 3. Products are scaled in `left` alone, squares in both sides, by the root.
         At most sqrt(2 room a) ||right|| / sigma_steps of rho, and a part in 2^38, stay unused: truncation takes sqrt(a)
         steps of `left`. The factor errs by less than it is made smaller by, and `Accounts.debit` checks the charge.
         """
