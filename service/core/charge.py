@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 UNITS_PER_RHO: Final = 2**40
-# Where a charge saturates: more than any limit, so unaffordable, and a spent total plus it still fits an int64.
+# A charge saturates here: more than any limit, so unaffordable, and a spent total plus it still fits an int64.
 CHARGE_UNITS_MAX: Final = 2**62
 LIMIT_UNITS_MAX: Final = 2**61  # the largest limit (2^21 rho); spent totals stay below a limit, and so below it too
 # A float estimate est = fl(fl(norm) * fl(price)) carries three roundings of 2^-53 each: |est - true| < est * 2^-51.

@@ -255,7 +255,7 @@ def _leaf_row_ns(taken: Mapping[str, int]) -> float:
 def _individuals_ns(taken: Mapping[str, int]) -> dict[str, float]:
     """The times of individuals and of their entries."""
     count, priced, shortened = taken["count"], taken["priced"], taken["shortened"]
-    # Of individuals with ROWS_OFTEN rows each nearly all is their rows'; the rest of those with one row is their own.
+    # Nearly all time of individuals with ROWS_OFTEN rows is their rows'; the rest of those with one row is their own.
     scalar = max(taken[name] for name, query in _SCALARS.items() if query["from"] == "often") / EVENTS
     once = max(taken[name] for name, query in _SCALARS.items() if query["from"] == "once") / EVENTS
     listed = max(once - scalar, priced / PEOPLE)

@@ -250,7 +250,7 @@ class WriterQueue:
         with self._lock:
             if not self.is_open:
                 raise Unavailable
-            # As many of one analyst as are left for others, so that none is kept out.
+            # One analyst may have as many as are left for others, so that none is kept out.
             turn = item.turn if isinstance(item, Submission) else None
             own = 0 if turn is None else self._waiting.get(turn, 0)
             if self.length + own >= QUEUE_MAX:

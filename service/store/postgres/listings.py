@@ -140,7 +140,7 @@ def own_part(row: Sequence[Any], slot: int, seal: LedgerSeal) -> OwnOutcome:
     return quantities.own(slot, law_of(mechanism, ldexp(sigma, -grid_log2)))
 
 
-# Of one analyst
+# The answers of one analyst
 
 _ANSWER: Final = ", ".join(f"a.{name}" for name in names_in(ANSWER_COLUMNS)) + f", {SHOWN_COLUMNS}"
 # The index of a principal's answers, in its order: no other index has that. Keys compare by their bytes, as in Python.

@@ -352,7 +352,7 @@ class PostgresSnapshot:
 
     def _slots(self, statement: str, keys: Sequence[str] | Sequence[bytes]) -> NDArray[np.int64]:
         slots = np.full(len(keys), -1, dtype=np.int64)
-        # Of the keys in a statement Postgres expects a hundred, and would look each of them up.
+        # Postgres expects a hundred keys in a statement, and would look each of them up.
         are_many = len(keys) * SOUGHT_SLOTS > max(self.head.slots, FEW_KEYS)
         with self._without_look_ups() if are_many else nullcontext():
             for start, asked in keys_asked(keys):

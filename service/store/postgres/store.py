@@ -122,7 +122,7 @@ FINISH_CHECKPOINT: Final = (
     " AND (SELECT count(*) FROM pages p"
     " WHERE p.dataset_id = heads.dataset_id AND p.page = ANY(%s) AND p.seq >= %s) = %s"
 )
-# As text: a name and a type's name have a type of their own.
+# Both are cast to text: a name and a type's name have a type of their own.
 _COLUMNS: Final = (
     "SELECT attname::text, typname::text FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid"
     " WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum"

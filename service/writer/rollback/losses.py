@@ -62,7 +62,7 @@ def whole_losses(store: Store, witness: Witness) -> Iterator[Loss]:
         if instance in known:
             continue
         name, history = _name_of(instance), witness.history(instance)
-        # Of a dataset that was deleted the ledger was empty; what else is witnessed of it is not missing.
+        # The ledger of a deleted dataset was empty; what else is witnessed of it is not missing.
         if history and (history[-1].seq > 0 or store.deletions(name) == 0):
             yield Loss(dataset=name, seen=history[-1], shared=None, is_whole=True)
 
