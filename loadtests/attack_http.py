@@ -90,7 +90,7 @@ class Outcome:
         return len(self.seen.wrong) + len(self.leaked) + sum(self.ran.values()) + len(self.acts)
 
     def figures(self) -> dict[str, Any]:
-        """For the record."""
+        """The figures for the record."""
         return {
             "honest_answers": self.seen.answers,
             "answers_of_another": len(self.seen.wrong),
