@@ -82,7 +82,7 @@ class _Drill:
 
 
 class _QuietPoints(dict[str, None]):
-    """The points at which no drill waits: to look up any other is to arrive there. KeyError for what is no point."""
+    """The points at which no drill waits: to look up any other is to arrive there. KeyError for an unknown name."""
 
     def __missing__(self, point: str) -> None:
         _drills[point].arrive()

@@ -45,7 +45,7 @@ def _report_thread(args: threading.ExceptHookArgs) -> None:
 
 
 def on_one_line(text: str) -> str:
-    """The text with escapes for what is no printable character: it can neither begin a line nor steer a terminal."""
+    """The text with escapes for unprintable characters: it can neither begin a line nor steer a terminal."""
     return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 

@@ -153,7 +153,7 @@ class GuardedRoute(APIRoute):
     def body_model(self) -> type[BaseModel] | None:
         """The model of the body, which is read here and not by FastAPI; None without one. TypeError for another type.
 
-        FastAPI would validate again what is no model, in the event loop.
+        FastAPI would validate any other type again, in the event loop.
         """
         if self.body_field is None:
             return None

@@ -1,4 +1,4 @@
-"""Laws of noise of any size: which size a precision asks for. Sizes and norms are in grid steps.
+"""Laws of noise of any size, and the size that a precision asks for. Sizes and norms are in grid steps.
 
 A size is asked for before it is known, so that this belongs to no law of one size. An accounting has the mechanisms
 that it prices, by the word of a query.

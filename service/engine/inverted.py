@@ -154,7 +154,7 @@ class Indexes:
             self._pages.setdefault(listing, {})
 
     def take(self, built: Mapping[Listing, Built]) -> None:
-        """Take indexes that were built of the columns as they are."""
+        """Take indexes that were built from the present columns."""
         for listing, index in built.items():
             self._pages.setdefault(listing, {}).update(index.pages)
             self.whole[listing] = index.whole

@@ -32,7 +32,7 @@ WRITTEN_MAX: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PeopleChange:
-    """A change of the table: `whole` columns with `present`, or some records to be written; and new indexes."""
+    """A change of the table: all columns anew (`whole`), or some records to be written, and new indexes."""
 
     emptied: Integers
     people: SlotCodes

@@ -256,7 +256,7 @@ class Intervals(OfOneColumn):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cyclic(OfOneColumn):
-    """`(code + offset) // divisor + added`, and of that the remainder by `modulus` where there is one."""
+    """`(code + offset) // divisor + added`, or its remainder by `modulus` if there is one."""
 
     offset: int
     divisor: int

@@ -232,7 +232,7 @@ def _individual_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Spe
 
 
 def _added_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -> float:
-    """Adding up and clipping what one row adds."""
+    """The time of adding up and clipping what one row adds."""
     if plan.product is None:
         return plan.layout.entries_of_row * _entry_ns(plan, table, speed)
     size, classes = plan.product.features.size, plan.product.classes
@@ -243,7 +243,7 @@ def _added_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -
 
 
 def _entry_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -> float:
-    """Adding up and clipping one entry of a row."""
+    """The time of adding up and clipping one entry of a row."""
     if isinstance(table, EventsTable) and _adds_one_number(plan):
         return speed.scalar_entry
     clipped = speed.clipped_entry if plan.scale.clip_binds else 0.0

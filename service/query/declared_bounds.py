@@ -15,7 +15,7 @@ _RESULTS: Final[Mapping[type, Callable[[Fraction, Fraction], Fraction]]] = {Add:
 
 
 def column_bounds(column: QueryColumn) -> Bounds:
-    """The least and the greatest number: as declared, or of a calculated column in its steps."""
+    """The least and the greatest number of a column: the declared ones, or those of a calculated column's codes."""
     declared, coding = column.declared, column.coding
     if isinstance(declared, IntegerColumn | RealColumn):
         return meant_by(declared.lower), meant_by(declared.upper)

@@ -46,7 +46,7 @@ def placed(of: QueryColumn, codes: Sequence[int], name: str) -> QueryColumn:
 
 
 def codes_of(literals: Sequence[Value], of: QueryColumn, field: str) -> list[int]:
-    """The code of each literal. Raises QueryProblem for what is no value of the column."""
+    """The code of each literal. Raises QueryProblem for a literal that is no value of the column."""
     if (quickly := _codes_of_integers(literals, of)) is not None:
         return quickly
     codes = []

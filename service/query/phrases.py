@@ -52,7 +52,7 @@ def _own(body: Node) -> str:
 
 
 def feature_words(body: Node) -> str:
-    """The words for features: how many there are, and the vectors by name."""
+    """The words for features: the number of single ones, and the vectors by name."""
     vectors = [str(each["vector"]) for each in body["features"] if "vector" in each]
     others = len(body["features"]) - len(vectors)
     counted = [f"{others} feature{'s' * (others > 1)}"] if others else []

@@ -107,7 +107,7 @@ def _worked_out(request: ScaleRequest) -> Scale:
 def _natural_squared(request: ScaleRequest) -> Fraction:
     """The squared norm that no individual's vector exceeds: all of its rows in one group, at their bounds.
 
-    The triangle inequality over rows; what is no item over the same column adds in other coordinates, so squares add.
+    The triangle inequality over rows; items over different columns add in different coordinates, so squares add.
     """
     base = min(extent.step_log2 for extent in request.joint)
     squared = sum(

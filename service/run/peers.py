@@ -59,7 +59,7 @@ def _fault_of(url: str) -> str | None:
 
 
 def _try(url: str, tried: "Future[None]") -> None:
-    """Connect to its host. The system looks the name up for as long as it likes, and is left behind at the end."""
+    """Connect to its host. The system's look-up of the name has no bound; a process that ends does not wait for it."""
     parts = urlsplit(url)
     try:
         port = parts.port or (HTTPS_PORT if parts.scheme == "https" else HTTP_PORT)

@@ -57,7 +57,7 @@ def speed_of(settings: Settings, store: CommitProbe) -> Speed:
 
 
 def _kept_or_measured(settings: Settings, store: CommitProbe) -> Speed:
-    """Logs a warning when commits have become far slower than what was measured."""
+    """The kept speed, or a measured one; a warning is logged if commits are far slower than the kept speed says."""
     kept = _kept(settings)
     if kept is None or (settings.shards > 1 and kept.cores != _cores()):
         return calibrate(settings, store)

@@ -1,4 +1,4 @@
-"""The web server around the application: uvicorn, saying when it takes connections and going in good order."""
+"""The web server around the application: uvicorn, which reports when it takes connections and drains them at the end."""
 
 import signal
 import socket

@@ -352,7 +352,7 @@ class _UploadOperation:
                 raise InvalidRequest.of("rows", message)
 
     def _within_limit(self, table: EventsTable, slots: Integers) -> Integers:
-        """The slots of the rows that may be stored: the overflow bounds of every query rest on a public number."""
+        """The slots of the rows within the limit: overflow bounds of queries rest on this public number."""
         limit = table.rows_per_individual
         held = self.records.event_counts(self.table_name, slots)
         over = held > limit

@@ -196,7 +196,7 @@ class Batch:
     def _reused(self, plan: Plan) -> Turn | PublicEntry | None:
         """A release of the same canonical query and noise in this public epoch: replaying it is post-processing.
 
-        An earlier version may have read more noise or other bins out of the same words; that is not asked for today.
+        A release of an earlier version may have other noise or bins under the same text; it is not reused.
         """
         turn = next((turn for turn in reversed(self.turns) if turn.plan.query_hash == plan.query_hash), None)
         entry = self.transaction.known.reusable.get(plan.query_hash) if turn is None else None

@@ -134,7 +134,7 @@ class Quantities:
         )
 
     def between(self, start: int, end: int) -> "Quantities":
-        """Those at the places from `start` up to `end`."""
+        """The quantities at the places from `start` up to `end`."""
         touched, active, amounts = self.touched[start:end], self.active[start:end], self.amounts[start:end]
         norms_before = None if self.norms_before is None else self.norms_before[start:end]
         return Quantities(

@@ -38,7 +38,7 @@ _DIGEST: Final = hashlib.sha1(_SWAP.encode(), usedforsecurity=False).hexdigest()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """The value there, as far as it was looked at: how it begins, and the record in it if it could be opened."""
+    """The value there at the last look: its first bytes, and the record in it if it could be opened."""
 
     stamp: bytes = b""
     farthest: WitnessRecord | None = None

@@ -50,7 +50,7 @@ class ParameterStorage:
         request.add_done_callback(partial(self._ended, owner, size))
 
     def _refuse(self, analyst_id: UUID, record: DatasetRecord, new: Mapping[str, int], under_way: int) -> None:
-        """The bytes under way were read before: a query that ends in between counts twice, and never not at all."""
+        """Refuse bytes beyond the bound. `under_way` was read before: a query that ended since then counts twice."""
         with snapshot(self._guard_of(record)) as transaction:
             stored, known = transaction.parameters_stored(analyst_id, list(new))
         added = sum(size for sha256, size in new.items() if sha256 not in known)
