@@ -7,7 +7,7 @@ from sparing._models import ReleaseRow
 
 
 def folded(releases: Iterable[ReleaseRow]) -> list[list[ReleaseRow]]:
-    """The releases in their order, those of one fit in a row together, and each other one by itself."""
+    """The releases in their order, grouped: consecutive ones of one fit together, and each other one by itself."""
     numbered = enumerate(releases)
     groups = groupby(numbered, key=lambda each: _model_of(each[1]) or each[0])
     return [[row for _, row in group] for _, group in groups]

@@ -7,7 +7,7 @@ _JOINERS: Final = "\u200c\u200d"
 
 
 def printable(text: object) -> str:
-    """The text on one line, with escapes for what is no printable character: ESC, newlines, lone surrogates."""
+    """The text on one line, with escapes for unprintable characters: ESC, newlines, lone surrogates."""
     told = str(text)
     return told if told.isprintable() else "".join(map(_shown, told))
 
@@ -18,7 +18,7 @@ def printable_lines(text: str) -> str:
 
 
 def printable_json(text: str) -> str:
-    """A JSON document with its newlines, whose texts have escapes of JSON for what is no printable character."""
+    """A JSON document with its newlines, whose texts have escapes of JSON for unprintable characters."""
     return "".join(each if each.isprintable() or each == "\n" else _json_escape(each) for each in text)
 
 

@@ -491,7 +491,7 @@ class _Translation:
         raise SQLError(f"{_text(node)} must be a literal")
 
     def _time(self, node: "Expression") -> object:
-        """DATE '2026-03-31' and TIMESTAMP '...', which are texts with a type."""
+        """The literal of DATE '2026-03-31' or TIMESTAMP '...', which is a text with a type."""
         parts = self._parts(node, "this", "to")
         kind = str(self._parts(parts["to"], "this")["this"]).rpartition(".")[2]
         if kind not in {"DATE", "TIMESTAMP", "TIMESTAMPTZ"} or not parts["this"].args.get("is_string"):

@@ -173,7 +173,7 @@ class _Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Numbers:
-    """The numbers of an item by group, and what stands beside them, by the end of its name."""
+    """The numbers of an item by group, and the columns beside them, by the end of their names."""
 
     name: str
     values: Sequence[float | None]

@@ -262,7 +262,7 @@ def cursor_at(name: str) -> str:
 
 
 def name_in(cursor: str | None) -> str:
-    """The name of the dataset before a page; empty for the first page. Raises Refused for what is no cursor."""
+    """The name of the dataset before a page; empty for the first page. Raises Refused for a text that is no cursor."""
     if cursor is None:
         return ""
     with suppress(ValueError):
@@ -273,7 +273,7 @@ def name_in(cursor: str | None) -> str:
 
 
 def cursor_of(text: str | None) -> int | None:
-    """The number of older releases; None for the newest page. Raises Refused for what is no cursor."""
+    """The number of older releases; None for the newest page. Raises Refused for a text that is no cursor."""
     if text is None:
         return None
     if re.fullmatch(r"p[0-9]{1,9}", text) is None:

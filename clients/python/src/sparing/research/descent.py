@@ -57,7 +57,7 @@ class PoissonDescent:
     intervals: int = 92
 
     def __post_init__(self) -> None:
-        """Refuse what is no descent."""
+        """Refuse settings of no descent."""
         refuse_rate(self.sampling_rate)
         is_softmax = self.loss == "softmax"
         kept = {

@@ -32,7 +32,7 @@ class NoiseGrid:
     mus: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what is no grid."""
+        """Refuse numbers that are no grid."""
         rising = all(low < high for low, high in zip((0.0, *self.mus), self.mus, strict=False))
         if not (0 < len(self.mus) <= CELLS_MAX and rising and self.mus[-1] < MU_MAX):
             raise ValueError(f"a grid has from 1 to {CELLS_MAX} mus, rising from above 0 to below {MU_MAX}")
