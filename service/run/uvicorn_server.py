@@ -1,4 +1,4 @@
-"""The web server around the application: uvicorn, which reports when it takes connections and drains them at the end."""
+"""The web server around the application: uvicorn, which says when it takes connections and drains them at its end."""
 
 import signal
 import socket
