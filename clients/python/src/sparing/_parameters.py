@@ -105,7 +105,7 @@ def _replaced(part: Any, parameters: Mapping[int, object]) -> Any:  # noqa: ANN4
 
 
 def _packed(given: object) -> Numbers | None:
-    """More than 1,000 parameters; None for fewer, and for others than a rectangle of numbers, which the service refuses."""
+    """More than 1,000 parameters; None for fewer, and for no rectangle of numbers, which the service refuses."""
     if not isinstance(given, list) or not given:
         return None
     rows: Sequence[Any] = given if isinstance(given[0], list) else [given]
