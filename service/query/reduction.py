@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 Reduce = Literal["max", "norm"]
 ROUNDING_STEPS: Final = 1
-"""What rounding a norm to a step adds to the change of one individual, in steps (`service.engine.reduction`)."""
+"""The steps that rounding a norm adds to the change of one individual (`service.engine.reduction`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

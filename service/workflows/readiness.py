@@ -25,7 +25,7 @@ log = logging.getLogger("sparing.witness")
 
 READY_FOR: Final = timedelta(seconds=1)
 LOOK_S: Final = 2.0
-"""A database that hangs for longer is not ready: whoever scrapes metrics waits no longer either."""
+"""A database that hangs for longer is not ready: a scrape of metrics waits no longer either."""
 OPEN: Final = "open"
 """The code of a dataset that is not closed."""
 

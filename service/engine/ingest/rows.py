@@ -13,7 +13,7 @@ from service.engine.ingest.names import ColumnNames
 from service.query.keys import Key
 
 Duplicates = Literal["keep", "drop", "reject"]
-"""What to do with a row that is the same as an earlier one of its upload."""
+"""The treatment of a row that repeats an earlier one of its upload."""
 DecimalMark = Literal[".", ","]
 """The mark before the fraction of a number in CSV."""
 

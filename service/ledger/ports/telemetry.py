@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Literal, Protocol
 
 Commit = Literal["questions", "act", "checkpoint"]
-"""What a commit holds, by the label of its count; `questions` are queries."""
+"""The content of a commit, by the label of its count; `questions` are queries."""
 
 
 class Telemetry(Protocol):

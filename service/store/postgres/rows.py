@@ -117,7 +117,7 @@ PARAMETERS_COLUMNS: Final = "principal_id, sha256, classes, numbers"
 ANSWER_COLUMNS: Final = columns_of(AnswerRecord, key="idempotency_key")
 STORED_COUNT: Final = len(fields(AnswerRecord))
 SHOWN_COLUMNS: Final = 'shown."values", shown.sigma, shown.grid_log2, shown.sigmas'
-"""What an answer of more than 10,000 numbers is stored without, from the table expression of `shown_by`."""
+"""The columns that an answer of more than 10,000 numbers is stored without, from `shown_by`'s table expression."""
 ANSWER_COUNT: Final = STORED_COUNT + SHOWN_COLUMNS.count(",") + 1
 
 
