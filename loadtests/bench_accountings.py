@@ -54,7 +54,7 @@ VARIANTS: Final[Mapping[str, Mapping[str, Any]]] = {
         "monitor": {"rho": "0.001", "ticks": 1024, "share": 0.5},
     },
 }
-"""What the registration of each dataset says. Of the monitor no tick is asked."""
+"""The registration of each dataset. No tick of the monitor is asked."""
 GAUSSIAN: Final = "gaussian"
 NOISES: Final[Mapping[str, Mapping[str, Any]]] = {
     GAUSSIAN: {"noise": {"sigma": 5000.0}},
