@@ -259,7 +259,7 @@ async def test_a_request_that_another_site_may_have_caused_is_refused(world: Wor
 
 async def test_a_read_needs_no_header_but_its_own_site(world: World) -> None:
     """A page that was opened from another site shows nothing."""
-    cookies = {role: _with_cookie(await _token(world, role)) for role in ROLES}
+    cookies: dict[str, dict[str, str]] = {role: _with_cookie(await _token(world, role)) for role in ROLES}
     for route in ROUTES:
         if route.method == "GET" and route.template != "/v1/session":
             cookie = cookies[min(route.roles)]
