@@ -29,7 +29,7 @@ _REFUSED: Final = 400
 def document() -> Part:
     """The OpenAPI document of this version. It depends on the code alone, so that no replica is needed."""
     replica = cast("Replica", SimpleNamespace(ownership=None))
-    return create_app(replica, SimpleNamespace(upload_bytes_max=0)).openapi()
+    return create_app(replica, upload_bytes_max=0).openapi()
 
 
 def _schemas() -> Part:

@@ -11,7 +11,6 @@ fast path                queries are answered before the framework's own routing
 
 import re
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
@@ -65,14 +64,6 @@ NO_TELEMETRY: TelemetryConfig = {
 }
 
 
-class ApiSettings(Protocol):
-    """The settings that the edge needs."""
-
-    @property
-    def upload_bytes_max(self) -> int:
-        """The largest upload that is taken, in bytes."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpOptions:
     """The behaviour of the edge in time, and its telemetry. By default nothing is held and nothing is reported."""
@@ -85,8 +76,8 @@ class HttpOptions:
     telemetry: Telemetry = NULL_TELEMETRY
 
 
-def create_app(replica: Replica, settings: ApiSettings, options: HttpOptions | None = None) -> FastAPI:
-    """The application that serves one replica."""
+def create_app(replica: Replica, *, upload_bytes_max: int, options: HttpOptions | None = None) -> FastAPI:
+    """The application that serves one replica, and takes uploads of up to `upload_bytes_max`."""
     options = options or HttpOptions()
     app = FastAPI(
         title="Sparing",
@@ -109,7 +100,10 @@ def create_app(replica: Replica, settings: ApiSettings, options: HttpOptions | N
             *_held(replica, options),
             Middleware(Fallback, deadline_s=options.deadline_s, exempt=LONG_PATHS),
             Middleware(
-                RequestLimits, body_bytes_max=BODY_BYTES_MAX, npz_bytes_max=NPZ_BYTES_MAX, bodies=_bodies(settings)
+                RequestLimits,
+                body_bytes_max=BODY_BYTES_MAX,
+                npz_bytes_max=NPZ_BYTES_MAX,
+                bodies=_bodies(upload_bytes_max),
             ),
             Middleware(FastPath, routes=[route for route in analyst.hot_router.routes if isinstance(route, FastRoute)]),
         ],
@@ -117,7 +111,7 @@ def create_app(replica: Replica, settings: ApiSettings, options: HttpOptions | N
     app.state.replica = replica
     app.state.places = PlacesOfLoops(options.places)
     app.state.streams = Streams(options.places.streams_max)
-    app.state.upload_bytes_max = settings.upload_bytes_max
+    app.state.upload_bytes_max = upload_bytes_max
     app.state.drain_state = options.drain_state
     _include_routes(app)
     describe(app)
@@ -141,9 +135,8 @@ def _include_routes(app: FastAPI) -> None:
     app.include_router(guide.router)
 
 
-def _bodies(settings: ApiSettings) -> dict[re.Pattern[str], int]:
+def _bodies(upload_bytes_max: int) -> dict[re.Pattern[str], int]:
     """The paths whose bodies may be larger than the rest, and how large."""
-    upload_bytes_max = settings.upload_bytes_max
     return {
         curator.UPLOAD_PATH: upload_bytes_max,
         curator.PREVIEW_PATH: upload_bytes_max,

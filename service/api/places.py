@@ -33,7 +33,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial, wraps
 from inspect import iscoroutinefunction
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 from weakref import WeakKeyDictionary
 
 from fastapi import Request
@@ -71,26 +71,6 @@ KINDS: Final[Mapping[str, Kind]] = {
 """The operations that are neither reads (all other GET) nor changes that concern no dataset's records (all others)."""
 
 
-class PlaceSettings(Protocol):
-    """The settings of places."""
-
-    @property
-    def waiting_max(self) -> int:
-        """The requests of one principal that may be in one place at once."""
-
-    @property
-    def queries_waiting_max(self) -> int:
-        """The queries of one principal that may be in one place at once."""
-
-    @property
-    def streams_max(self) -> int:
-        """The streams of events of one principal."""
-
-    @property
-    def strangers_max(self) -> int:
-        """The requests with keys not recognised lately that may wait to be looked up."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceBounds:
     """The most requests of one principal in each place at once, waiting or worked on."""
@@ -99,16 +79,6 @@ class PlaceBounds:
     queries_waiting_max: int = QUERIES_WAITING_MAX
     strangers_max: int = STRANGERS_MAX
     streams_max: int = STREAMS_MAX
-
-    @classmethod
-    def of(cls, settings: PlaceSettings) -> "PlaceBounds":
-        """The bounds that the settings say."""
-        return cls(
-            waiting_max=settings.waiting_max,
-            queries_waiting_max=settings.queries_waiting_max,
-            strangers_max=settings.strangers_max,
-            streams_max=settings.streams_max,
-        )
 
 
 class Places:

@@ -72,11 +72,16 @@ def server_of(
         slots=slots,
         deadline_s=settings.request_deadline_ms / 1000,
         drain_state=drain_state,
-        places=PlaceBounds.of(settings),
+        places=PlaceBounds(
+            waiting_max=settings.waiting_max,
+            queries_waiting_max=settings.queries_waiting_max,
+            strangers_max=settings.strangers_max,
+            streams_max=settings.streams_max,
+        ),
         telemetry=telemetry,
     )
     config = BoundedConfig(
-        create_app(replica, settings, options),
+        create_app(replica, upload_bytes_max=settings.upload_bytes_max, options=options),
         bounds=HttpBounds.of(settings),
         telemetry=telemetry,
         log_config=None,  # the root logger has the handler (`service.logs`)

@@ -21,7 +21,7 @@ from service.ledger.ports.store import StoreUnavailable
 from service.ledger.ports.telemetry import NullTelemetry
 from service.workflows.replica import Replica, ReplicaOptions
 from service.writer.replication.ownership import Ownership
-from tests.api.world import PEPPER, Settings, World, build_world, client_of, created_app, wall_clock
+from tests.api.world import PEPPER, World, build_world, client_of, created_app, wall_clock
 from tests.factories import SeededEntropy
 from tests.memory.cache import MemoryLeases, MemoryWitness
 from tests.memory.store import MemoryStore
@@ -184,7 +184,7 @@ async def neighbours(*, store: MemoryStore | None = None, edge: HttpOptions | No
             clock=wall_clock,
             options=ReplicaOptions(ownership=others),
         )
-        app = created_app(replica, Settings(), replace(edge, drain_state=DrainState(others.leave), telemetry=counts[1]))
+        app = created_app(replica, replace(edge, drain_state=DrainState(others.leave), telemetry=counts[1]))
         other = replace(owner, replica=replica, app=app, client=client_of(app))
         async with served(owner.app, listener) as server, owner.client, other.client:
             owning.open()

@@ -44,14 +44,10 @@ def test_nothing_is_recorded_by_the_framework(world: World) -> None:
 
 def test_every_replica_gets_an_application_of_its_own(world: World) -> None:
     """Nothing is kept in the module."""
-    other = create_app(world.replica, _Settings())
+    other = create_app(world.replica, upload_bytes_max=1)
     assert isinstance(other, FastAPI)
     assert other is not world.app
     assert served(other) == served(world.app)
-
-
-class _Settings:
-    upload_bytes_max = 1
 
 
 async def test_uploads_have_a_limit_of_their_own() -> None:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from service.api.app import create_app
 from sparing import Client, infer_schema
 from tests.api.twins import quiet_entropy
-from tests.api.world import Settings, answer_of, empty_replica
+from tests.api.world import answer_of, empty_replica
 from tests.rotation import times
 
 NUMBERS = itertools.count()
@@ -104,7 +104,7 @@ FORMS: Mapping[str, Callable[[Rows], Any]] = {
 def client() -> Iterator[Client]:
     """A curator of a service in memory."""
     replica = empty_replica(entropy=quiet_entropy())
-    app = create_app(replica, Settings())
+    app = create_app(replica, upload_bytes_max=2**20)
     _, key = replica.principals.create(role="curator", name="curator")
     transport = httpx.MockTransport(lambda request: answer_of(app, request))
     with Client(base_url="http://sparing", api_key=key, transport=transport, environ={}) as made:

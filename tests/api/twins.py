@@ -22,7 +22,7 @@ from service.workflows.replica import Replica
 from sparing import APIStatusError, Client
 from sparing._coordinates import by_coordinate
 from sparing.testing import FakeService
-from tests.api.world import Settings, answer_of, created_app, empty_replica
+from tests.api.world import answer_of, created_app, empty_replica
 
 NOISE_MAX = 0.004
 """The largest noise of the quiet service, in sigma; and half a grid step for rounding."""
@@ -117,7 +117,7 @@ def twins(datasets: Mapping[str, tuple[Mapping[str, Any], Rows]], **guarantee: A
         first = next(iter(datasets))
         keys = {"analyst": service.api_key, "stranger": "no-key", "one": service.add_analyst(dataset=first)}
         keys["sparse"] = service.add_analyst(allowance_rho="0.002")
-        app = created_app(replica, Settings())
+        app = created_app(replica)
         yield Twins(
             real=Side(
                 transport=httpx.MockTransport(lambda request: answer_of(app, request)), keys=_keys(replica, first)

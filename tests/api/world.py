@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
-from service.api.app import ApiSettings, HttpOptions, create_app
+from service.api.app import HttpOptions, create_app
 from service.core.noise import Entropy
 from service.ledger.model.api_keys import Pepper
 from service.ledger.model.views import Role
@@ -42,13 +42,6 @@ COUNT = b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":20.0}}'
 PEPPER = Pepper(b"p" * 32)
 CSV = {"Content-Type": "text/csv"}
 _ROUTES: list[BaseRoute] = []
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """The settings of the application."""
-
-    upload_bytes_max: int = 2**20
 
 
 @dataclass(kw_only=True)
@@ -88,12 +81,12 @@ class World:
         self.keys[name], self.ids[name] = key, str(principal.id)
 
 
-def created_app(replica: Replica, settings: ApiSettings, options: HttpOptions | None = None) -> FastAPI:
+def created_app(replica: Replica, options: HttpOptions | None = None, *, upload_bytes_max: int = 2**20) -> FastAPI:
     """An application of its own that has the routes of the first one of this process.
 
     The framework builds each route of an application when it is first called, up to a quarter of a second in all.
     """
-    app = create_app(replica, settings, options)
+    app = create_app(replica, upload_bytes_max=upload_bytes_max, options=options)
     _ROUTES.extend([] if _ROUTES else app.router.routes)
     app.router.routes[:] = _ROUTES
     return app
@@ -161,7 +154,7 @@ def build_world(
     )
     replica.curators.new_salt = known_salt
     if app is None:
-        app = created_app(replica, Settings(**settings), edge)
+        app = created_app(replica, edge, **settings)
     app.state.replica = replica
     world = World(replica=replica, store=store, app=app, client=client_of(app))
     registration = {"name": "care", "guarantee": {"rho": "1"}, "capacity": 1000, "tables": TABLES}

@@ -69,7 +69,7 @@ def break_at(stage: Stage, point: str, action: str) -> None:
     """Ask with the drill, look at the refusal, and ask again without it: the key is answered, executed once."""
     key, question = f"{action}-{point}", in_turn(fresh_at(point), POINTS.index(point), 0, count=1)
     with drilled(point, action), open_replica(stage.database_url) as (_, replica):
-        app = created_app(replica, Settings())
+        app = created_app(replica)
         refused = ask_over_asgi(stage, app, key, question)
         stored = stage.stored(key)
         if refused is not None and refused.status_code != 200:

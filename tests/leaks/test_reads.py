@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import count
-from types import SimpleNamespace
 from typing import Any, Final
 from uuid import UUID
 
@@ -44,7 +43,6 @@ pytestmark = pytest.mark.slow
 N: Final = 5001
 QUESTIONS: Final = 6
 LISTED: Final = 4
-SETTINGS: Final = SimpleNamespace(upload_bytes_max=10_000_000)
 TABLES: Final = {
     "people": {
         "kind": "individuals",
@@ -162,7 +160,7 @@ async def session(replica: Replica, proxy: NotingProxy) -> dict[str, list[Note]]
     """One analyst's queries, and then the calls, each by itself."""
     roles: tuple[Role, ...] = ("analyst", "individual", "auditor")
     keys = {role: _key(replica, role) for role in roles}
-    app = created_app(replica, SETTINGS, HttpOptions())
+    app = created_app(replica, HttpOptions())
     common: dict[str, Any] = {"Authorization": f"Bearer {keys['analyst']}", "Content-Type": "application/json"}
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     noted: dict[str, list[Note]] = {}

@@ -21,7 +21,7 @@ from service.writer.shards.divided import DividedShards
 from service.writer.shards.shard import ShardRelease, Turn
 from tests.api.world import created_app
 from tests.leaks.divided import SHARDS, DividedWorld, divided_dataset, divided_slot_of_one, lived_divided
-from tests.leaks.worlds import JSON, KINDS, PLACED, SETTINGS, ReplicaExchange, parts_in, price_of, public_parts
+from tests.leaks.worlds import JSON, KINDS, PLACED, ReplicaExchange, parts_in, price_of, public_parts
 from tests.memory.shards import MemoryShardChannel, MemoryShards
 from tests.rotation import some_of
 from tests.waiting import settled
@@ -100,7 +100,7 @@ async def refused(replica: Replica, backend: MemoryShards) -> list[ReplicaExchan
     """The refusals of an analyst as each shard dies in turn, before it has worked and after; each is answered later."""
     key = replica.principals.create(role="analyst", name="ana", dataset="survey")[1]
     headers = {"Authorization": f"Bearer {key}", "X-Request-Id": "r", **JSON}
-    app = created_app(replica, SETTINGS, HttpOptions())
+    app = created_app(replica, HttpOptions())
     transport, seen = httpx.ASGITransport(app, raise_app_exceptions=False), []
     async with httpx.AsyncClient(transport=transport, base_url="http://sparing", headers=headers) as client:
         for number, is_done in [(number, is_done) for number in range(SHARDS) for is_done in (False, True)]:

@@ -14,7 +14,6 @@ from decimal import Decimal
 from fractions import Fraction
 from io import BytesIO
 from math import ceil
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -38,7 +37,6 @@ ROWS_MAX = 4096
 RHO = "0.09"
 AMID = 3
 """So many calls come before what happens amid the session: two queries and a preview."""
-SETTINGS = SimpleNamespace(upload_bytes_max=10_000_000)
 JSON = {"Content-Type": "application/json"}
 HASHES = ("hash", "previous_hash", "private_digest", "values_sha256")
 RANDOM = ("analyst_id",)  # a principal of each world has an id of its own
@@ -570,7 +568,7 @@ async def session(
         *(("individual", call) for call in individual_calls()),
     ]
     said = [(role, call) for role, call in said if role in roles]
-    app = created_app(replica, SETTINGS, HttpOptions(telemetry=telemetry))
+    app = created_app(replica, HttpOptions(telemetry=telemetry))
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     exchanges: list[ReplicaExchange] = []
     async with httpx.AsyncClient(transport=transport, base_url="http://sparing", headers=JSON) as client:

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import httpx
 
-from service.api.app import HttpOptions, create_app
+from service.api.app import create_app
 from service.workflows.datasets import Registration
 from sparing.testing import FakeService
-from tests.api.world import Settings, client_of, empty_replica
+from tests.api.world import client_of, empty_replica
 from tests.golden.drawing import MONITORED, PURE, drawn
 from tests.golden.queries import ACCOUNTINGS
 from tests.laws.node_world import TABLES
@@ -27,7 +27,7 @@ OF_ONE_MACHINE: Final = ("public_cost", "request_id")
 async def of_the_service(queries: list[tuple[str, bytes]]) -> list[tuple[int, Any]]:
     """Status and body of each preview by the service."""
     replica = empty_replica()
-    app = create_app(replica, Settings(), HttpOptions())
+    app = create_app(replica, upload_bytes_max=0)
     for name, accounting in ACCOUNTINGS.items():
         stated = {"name": slug(name), "guarantee": BUDGET[name], "capacity": CAPACITY, "tables": TABLES}
         stated |= {"accounting": accounting, "limit_floor_rho": "0.04"} | monitor_of(name)
