@@ -72,11 +72,6 @@ def item_scale_of(request: ItemScaleRequest) -> Scale:
     return _worked_out(request) if has_vectors else _kept(request)  # a matrix may have many entries, and rarely returns
 
 
-@lru_cache(maxsize=1024)
-def _kept(request: ItemScaleRequest) -> Scale:
-    return _worked_out(request)
-
-
 def _worked_out(request: ItemScaleRequest) -> Scale:
     reaches = [_reach_squared(request, place) for place in range(len(request.known.extents))]
     largest = None  # the largest s of which the integers fit 64 bits
@@ -88,6 +83,9 @@ def _worked_out(request: ItemScaleRequest) -> Scale:
             return _scale(request, steps_log2, sigmas, reaches)
         largest = steps_log2 if largest is None else max(largest, steps_log2)
     raise _refusal(request, reaches, largest)
+
+
+_kept: Final = lru_cache(maxsize=1024)(_worked_out)
 
 
 def _natural_squared(known: ScaleFacts, place: int) -> Fraction:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import ldexp, sqrt
+from typing import Final
 
 from service.core.laws import Law
 from service.core.mechanisms import GAUSSIAN_NOISE, Mechanism
@@ -80,11 +81,6 @@ def scale_of(request: ScaleRequest) -> Scale:
     return _worked_out(request) if has_vectors else _kept(request)  # a matrix may have many entries, and rarely returns
 
 
-@lru_cache(maxsize=4096)
-def _kept(request: ScaleRequest) -> Scale:
-    return _worked_out(request)
-
-
 def _worked_out(request: ScaleRequest) -> Scale:
     natural = _natural_squared(request)
     if natural == 0:
@@ -93,15 +89,17 @@ def _worked_out(request: ScaleRequest) -> Scale:
     if clip is not None and clip >= natural:
         clip = None
     for grid_log2, size_steps_max in _grids(request, natural, clip):
-        reached = _clip_squared_steps(request, grid_log2, clip)
-        charged = reached
+        reached = charged = _clip_squared_steps(request, grid_log2, clip)
         if request.reduce is not None:
             charged = _charged_squared_steps(request.reduce, request, grid_log2, reached)
         if request.precision.estimate(charged, grid_log2) > size_steps_max:
             continue
         if _obstacle(request, grid_log2, reached) is None:
-            return _scale(request, grid_log2, reached, natural if clip is None else None)
+            return _scale(request, grid_log2, reached, charged, natural if clip is None else None)
     raise _refusal(request, natural, clip)
+
+
+_kept: Final = lru_cache(maxsize=4096)(_worked_out)
 
 
 def _natural_squared(request: ScaleRequest) -> Fraction:
@@ -193,10 +191,9 @@ def _refusal(request: ScaleRequest, natural: Fraction, clip: Fraction | None) ->
     return next(problem for problem in problems.values() if problem is not None)
 
 
-def _scale(request: ScaleRequest, grid_log2: int, clip_squared_steps: int, natural: Fraction | None) -> Scale:
-    charged = clip_squared_steps
-    if request.reduce is not None:
-        charged = _charged_squared_steps(request.reduce, request, grid_log2, charged)
+def _scale(
+    request: ScaleRequest, grid_log2: int, clip_squared_steps: int, charged: int, natural: Fraction | None
+) -> Scale:
     size_steps = request.precision.size_steps(charged, grid_log2)
     if size_steps < SIGMA_STEPS_MIN:
         raise _out_of_range(request, f"at least {ldexp(SIGMA_STEPS_MIN, grid_log2):.6g}")
