@@ -121,7 +121,7 @@ def lowering(key: Key, *, stated_units: int, reserve_units: int) -> Operation[Ow
         transaction.set_limit(slot, limit_units)
         told = {"slot": slot, "limit_units": str(limit_units), "limit_before_units": str(own.limit)}
         transaction.journal("limit", told)
-        state.after_commit(partial(state.set_limit, slot, limit_units))
+        state.after_commit(partial(state.shards.set_limit, slot, limit_units))
         return own._replace(limit=limit_units)
 
     return act
@@ -141,7 +141,7 @@ def pausing(key: Key, *, paused: bool) -> Operation[OwnAccount]:
             return own
         transaction.set_paused(slot, paused=paused)
         transaction.journal("pause" if paused else "resume", {"slot": slot})
-        state.after_commit(partial(state.set_paused, slot, paused=paused))
+        state.after_commit(partial(state.shards.set_paused, slot, paused=paused))
         return own._replace(paused=paused)
 
     return act

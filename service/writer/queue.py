@@ -143,10 +143,6 @@ class WriterQueue:
         """
         return self._job(lambda: self.committer.act(act), self._own if principal is None else principal)
 
-    def submit_checkpoint(self) -> Future[None]:
-        """Queue for a checkpoint to be copied, if there is anything since the last one. Raises Busy."""
-        return self._job(self._copy_checkpoint_if_any, self._own)
-
     def submit_catch_up(self) -> Future[None]:
         """Queue for memory to come to where the database stands. Raises Busy."""
         return self._job(self.committer.catch_up, self._own)
@@ -290,8 +286,6 @@ class WriterQueue:
             if batch and (requests > BATCH_MAX or kept_bytes > BATCH_KEPT_BYTES_MAX):
                 break
             batch.append(self._turns.take())
-        if not batch:
-            return
         with self._lock:
             for submission in batch:
                 self._forget(submission.turn)

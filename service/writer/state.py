@@ -220,14 +220,6 @@ class DatasetState:
         accounts = self.copy_accounts(slots)
         return accounts.limit - accounts.spent
 
-    def set_limit(self, slot: int, units: int) -> None:
-        """Lower a limit in memory, where it is durable already."""
-        self.shards.set_limit(slot, units)
-
-    def set_paused(self, slot: int, *, paused: bool) -> None:
-        """Begin or end a pause in memory, where that is durable already."""
-        self.shards.set_paused(slot, paused=paused)
-
     def _stand_at(self, head: Head) -> None:
         self.data_version, self._journal_hash = head.data_version, head.journal_hash
 
@@ -253,9 +245,9 @@ class DatasetState:
             self.put(self.records().changed(emptied=changes.emptied, replaced=changes.touched, added=changes.rows))
         self._grow(slots_used)
         for slot, limit in changes.limits.items():
-            self.set_limit(slot, limit)
+            self.shards.set_limit(slot, limit)
         for slot, paused in changes.paused.items():
-            self.set_paused(slot, paused=paused)
+            self.shards.set_paused(slot, paused=paused)
         self.shards.set_accounts(changes.accounts)
 
     def _grow(self, slots: int) -> None:

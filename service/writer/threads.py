@@ -67,7 +67,7 @@ class WriterThread(WriterQueue):
 
     def checkpoint(self) -> None:
         """Copy a checkpoint, if anything came after the last one. Raises Busy."""
-        self.submit_checkpoint().result()
+        self._job(self._copy_checkpoint_if_any, self._own).result()
 
     def peek(self, look: Look[Result]) -> Result | None:
         """A glimpse, tried several times; None where steps follow without a pause. Does not queue."""
