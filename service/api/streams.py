@@ -33,11 +33,6 @@ class Streams:
             if self._open[principal] == 0:
                 del self._open[principal]
 
-    @property
-    def principals(self) -> int:
-        """The number of principals that have a stream open."""
-        return len(self._open)
-
 
 async def stream_place(request: Request, caller: Caller) -> AsyncIterator[None]:
     """A place for one stream, until its response has left or its client has. Raises TooManyAtOnce."""

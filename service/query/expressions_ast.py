@@ -371,9 +371,6 @@ class IsNull(Closed):
     is_null: Annotated[Row, doc("The value of the row.")]
 
 
-FoldNumber = Annotated[int, Field(ge=0, lt=FOLDS_MAX)]
-
-
 class FoldOf(Closed):
     """Some of the equal parts into which individuals are divided at random, each for good."""
 

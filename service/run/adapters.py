@@ -67,12 +67,11 @@ _SCHEDULED_PERCENT: Final = 95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapters:
-    """An open replica and where its servers are."""
+    """An open replica, its store and its witness."""
 
     replica: Replica
     store: PostgresStore
     witness: Witness
-    servers: Servers
 
 
 @contextmanager
@@ -131,7 +130,7 @@ def open_adapters(
         if ownership is not None:
             ownership.open()
         replica.readiness.check_witnesses()
-        yield Adapters(replica=replica, store=store, witness=witness, servers=servers)
+        yield Adapters(replica=replica, store=store, witness=witness)
 
 
 def tell_of_cache(redis_url: str) -> None:

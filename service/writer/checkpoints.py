@@ -36,11 +36,6 @@ class Checkpointer:
         """Tell whether all that was taken is written, or given up."""
         return self._waiting == 0
 
-    @property
-    def has_work(self) -> bool:
-        """Tell whether a copy waits to be written, or the end has come."""
-        return not self._queue.empty()
-
     def take(self, checkpoint: Checkpoint) -> None:
         """Queue a checkpoint; it is dropped when others wait already, which costs only time at the next start."""
         with self._lock:

@@ -99,7 +99,7 @@ class SteppedWriter(WriterQueue):
         """Write checkpoints outside the writer, whenever one waits."""
         running = True
         while running:
-            self._scheduler.pause(lambda: self.checkpoints.has_work)
+            self._scheduler.pause(lambda: not self.checkpoints._queue.empty())
             running = self.checkpoints.step()
 
 
@@ -165,7 +165,7 @@ class SteppedReplica(Replica):
 
         def publish() -> None:
             while True:
-                self._scheduler.pause(lambda: exchange.has_work)
+                self._scheduler.pause(lambda: not exchange._outbox.empty())
                 exchange.publish()
 
         def listen() -> None:

@@ -30,11 +30,6 @@ class Transfers:
         self._bound = MemoryBound(bytes_max)
 
     @property
-    def held_bytes(self) -> int:
-        """The bytes that all of them hold now."""
-        return self._bound.kept_bytes
-
-    @property
     def export_bytes(self) -> int:
         """The bytes of one export: there is room for one under any bound."""
         return min(EXPORT_BYTES, self.bytes_max // 2)

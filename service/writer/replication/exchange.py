@@ -123,11 +123,6 @@ class ReplicaExchange(Background):
         self._begin_thread(partial(self._run, self.publish, _GATHER_S), "sharing")
         self._begin_thread(partial(self._run, partial(self.hear, within_s=_LISTEN_S), 0.0), "listening")
 
-    @property
-    def has_work(self) -> bool:
-        """Tell whether a commit waits to be shared."""
-        return not self._outbox.empty()
-
     def close(self) -> None:
         """Stop; unshared commits are dropped."""
         if not self._threads:
