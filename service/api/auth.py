@@ -123,7 +123,7 @@ class GuardedRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """FastAPI's handler, behind the guard."""
         guard, handle = self.guard(), super().get_route_handler()
-        is_read, parameters, model = self.is_read(), parameters_of(self.dependant), self.body_model()
+        parameters, model = parameters_of(self.dependant), self.body_model()
 
         async def guarded(request: Request) -> Response:
             request.state.principal = caller = await guard.admit(request)
@@ -133,7 +133,7 @@ class GuardedRoute(APIRoute):
                 refuse_other_parameters(request, parameters)
             if model is not None:
                 request = await with_sent(request, caller, model)
-            if is_read and caller.role == "analyst":
+            if caller.role == "analyst":
                 await turn_of(request, caller, current_replica(request).admission)
             elif request.method == "GET" and caller.role in OWN_ROLES:
                 await free_turn_of(request, caller, current_replica(request).admission)
@@ -161,13 +161,6 @@ class GuardedRoute(APIRoute):
         if not (isinstance(model, type) and issubclass(model, BaseModel)) or len(self.dependant.body_params) > 1:
             raise TypeError(f"the body of {self.path} must be one model")
         return model
-
-    def is_read(self) -> bool:
-        """Tell whether an analyst's request has its turn in the schedule before the route is called.
-
-        A route that submits queries has theirs instead.
-        """
-        return True
 
 
 async def with_nearest(missing: UnknownDataset, caller: Principal, request: Request) -> UnknownDataset:

@@ -74,11 +74,8 @@ class FastRoute(GuardedRoute):
     """A guarded route whose endpoint is `(request, caller, **path parameters)` and answers with a Response.
 
     It reads what it needs off the request by itself, the body with `whole_body`. The parameters of its path are text.
+    A query has a turn of its own in the schedule.
     """
-
-    def is_read(self) -> bool:
-        """Queries have turns of their own."""
-        return False
 
     def get_route_handler(self) -> Answering:
         """The endpoint itself, behind the guard."""
