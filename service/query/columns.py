@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import frexp, ldexp
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 
@@ -162,10 +162,8 @@ class RowFormula(ABC):
 
     __slots__ = ()
 
-    @property
-    @abstractmethod
-    def conditions(self) -> int:
-        """The price of one value, in conditions on a row of one byte; 0 where it is priced by itself."""
+    conditions: ClassVar[int] = CALCULATED
+    """The price of one value, in conditions on a row of one byte; 0 where it is priced by itself."""
 
     @property
     @abstractmethod
@@ -185,11 +183,6 @@ class OfOneColumn(RowFormula):
     column: str
 
     @property
-    def conditions(self) -> int:
-        """One calculation."""
-        return CALCULATED
-
-    @property
     def sources(self) -> tuple[str, ...]:
         """The column."""
         return (self.column,)
@@ -199,12 +192,8 @@ class OfOneColumn(RowFormula):
 class OwnColumn(RowFormula):
     """The column in the record of the individual that the event is of; an individual without a record has NULL."""
 
+    conditions: ClassVar[int] = LOOKED_UP
     column: str
-
-    @property
-    def conditions(self) -> int:
-        """One look-up."""
-        return LOOKED_UP
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -230,11 +219,6 @@ class Calculated(RowFormula):
     right: Addend | None = None
     low: int = 0
     high: int = 0
-
-    @property
-    def conditions(self) -> int:
-        """One calculation."""
-        return CALCULATED
 
     @property
     def sources(self) -> tuple[str, ...]:

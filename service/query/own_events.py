@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from service.query.arithmetic import Amount, clipped
 from service.query.columns import LOOKED_UP, Coding, QueryColumn, ReaderFormula, meant_by
@@ -21,16 +21,13 @@ TOTAL_MAX: Final = 2**59
 class OwnTotal(ReaderFormula):
     """The events of one individual that a predicate selects, counted, or summed by a column."""
 
+    conditions: ClassVar[int] = LOOKED_UP
+    """Of the total; the totals of all individuals are priced by themselves."""
     table: str
     declared: EventsTable
     predicate: Predicate
     column: str | None  # None: counted
     columns: Mapping[str, QueryColumn]  # those of the events that are read
-
-    @property
-    def conditions(self) -> int:
-        """One look-up of the total; the totals of all individuals are priced by themselves."""
-        return LOOKED_UP
 
     @property
     def sources(self) -> tuple[str, ...]:

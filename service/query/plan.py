@@ -54,7 +54,6 @@ class SelectedRows:
     """The rows that a query selects, and the columns that it reads of them."""
 
     table: str
-    is_of_events: bool
     predicate: Predicate
     columns: Mapping[str, QueryColumn]  # by the name that predicate, groups and items use
     group_by: tuple[str, ...]
@@ -131,7 +130,7 @@ def compile_query(
     where, groups = predicate_of(query.where, columns), groups_of(query, columns)
     rows_kept = None if query.per_individual is None else _rows_kept(query.per_individual.rows, columns.table)
     layout, scale = _counted(query, columns, groups, rows_kept, terms)
-    first, is_of_events = layout.items[0], isinstance(columns.table, EventsTable)
+    first = layout.items[0]
     if first.room_units is not None:
         first.refuse_unpayable(scale.worst_case_units, budget_units)
     if query.reduce is not None and layout.dimension == 1:
@@ -139,12 +138,11 @@ def compile_query(
     formulas = [column.formula for column in columns.used.values() if column.formula is not None]
     if rows_kept is None and any(isinstance(formula, (Weighted, Placed)) for formula in formulas):
         where = conjunction([where, weighed(layout.items, columns.used)])
-    is_alone = len(layout.items) == 1 and not is_of_events and query.rule == "skip"
+    is_alone = len(layout.items) == 1 and not isinstance(columns.table, EventsTable) and query.rule == "skip"
     canonical = _canonical(query, name)
     return Plan(
         rows=SelectedRows(
             table=name,
-            is_of_events=is_of_events,
             predicate=where,
             columns=columns.used,
             group_by=tuple(group.column.name for group in groups),

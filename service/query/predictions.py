@@ -6,7 +6,7 @@ rounded to steps of 2^-16; of equal arguments the first class is predicted; a nu
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -28,6 +28,7 @@ PROBABILITY_LOG2: Final = -16
 class Predicted(ReaderFormula):
     """A model at given parameters: `service.engine.predictions` works it out for blocks of rows."""
 
+    conditions: ClassVar[int] = 0
     features: FeatureMap
     link: str
     classes: int
@@ -38,11 +39,6 @@ class Predicted(ReaderFormula):
     def parameters(self) -> Integers:
         """The parameters (classes, features) in their steps."""
         return np.frombuffer(self.packed, dtype=np.int64).reshape(self.classes, -1)
-
-    @property
-    def conditions(self) -> int:
-        """No condition: a prediction is priced by itself."""
-        return 0
 
     @property
     def sources(self) -> tuple[str, ...]:
