@@ -46,11 +46,6 @@ class Place:
         self._owners: OrderedDict[Hashable, _Owner] = OrderedDict()  # the next to have a turn first
 
     @property
-    def waiting(self) -> int:
-        """The number of requests that wait for a thread."""
-        return sum(len(owner.waiting) for owner in self._owners.values())
-
-    @property
     def is_empty(self) -> bool:
         """Tell whether nothing waits here or is worked on."""
         return not self._owners

@@ -113,7 +113,7 @@ class Curators:
         self._run_in_background(
             record, lambda: act_beside(self._registry.writer(record), erasing(record, key, self._pepper))
         )
-        self._principals.forget_individual(dataset, key)
+        self._principals.forget(dataset, key)
         self._amend(record)
 
     def open_epoch(self, dataset: str) -> int:
@@ -141,7 +141,7 @@ class Curators:
         record = self._registry.record(dataset)
         self._registry.guard(record).refuse_if_closed()
         delete(self._store, record)
-        self._principals.forget_dataset(dataset)
+        self._principals.forget(dataset)
         self._registry.forget(record)
 
     def budgets(self, dataset: str, *, cursor: str | None, limit: int) -> Page[BudgetRow]:

@@ -66,12 +66,11 @@ class Principals:
         parts = split_api_key(api_key)
         return parts is not None and self.is_familiar_holder(parts[0], self._pepper.key_hash(parts[1]))
 
-    def authenticate(self, api_key: str) -> Principal | None:
-        """The principal of a key; None alike when it is malformed, unknown, revoked or expired."""
-        return self.authenticate_all([api_key])[0]
-
     def authenticate_all(self, api_keys: Sequence[str]) -> list[Principal | None]:
-        """Give the principal of each of many keys, read together."""
+        """Give the principal of each of many keys, read together.
+
+        None alike for a key that is malformed, unknown, revoked or expired.
+        """
         claims = [self._claim_of(api_key) for api_key in api_keys]
         holders = self.holders([claim for claim in claims if claim is not None])
         return [None if claim is None else holders.get(claim) for claim in claims]
@@ -267,16 +266,10 @@ class Principals:
         if not revoked:
             raise NotFound
 
-    def forget_individual(self, dataset: str, key: Key) -> None:
-        """Forget the principals of an erased individual; the erasure's transaction has revoked them."""
+    def forget(self, dataset: str, individual: Key | None = None) -> None:
+        """Forget the principals of an erased individual, or all of a deleted dataset: its transaction ended them."""
         for record, _ in list(self._remembered.values()):
-            if (record.dataset, record.individual) == (dataset, key):
-                self._remembered.pop(record.id, None)
-
-    def forget_dataset(self, dataset: str) -> None:
-        """Forget the principals of a dataset that was deleted; its deletion has deleted them too."""
-        for record, _ in list(self._remembered.values()):
-            if record.dataset == dataset:
+            if record.dataset == dataset and individual in {None, record.individual}:
                 self._remembered.pop(record.id, None)
 
     def _check_granted(self, record: PrincipalRecord) -> None:

@@ -67,12 +67,11 @@ class SignIns:
         """Tell whether the sign-in was recognised here lately, ended since or not. Reads no database."""
         return self._pepper.sign_in_hash(token) in self._remembered
 
-    def authenticate(self, token: str) -> Principal | None:
-        """The principal of a sign-in; None alike for an unknown, ended and expired one. A use extends it."""
-        return self.authenticate_all([token])[0]
-
     def authenticate_all(self, tokens: Sequence[str]) -> list[Principal | None]:
-        """Give the principal of each of many tokens, read together."""
+        """Give the principal of each of many tokens, read together. A use extends the sign-in.
+
+        None alike for an unknown, ended and expired one.
+        """
         now = self._clock()
         held = self._held(tokens, now)
         due = [sign_in.token_hash for sign_in, _ in held.values() if sign_in.expires_at < now + IDLE - RENEWED_AFTER]

@@ -113,7 +113,7 @@ async def test_a_large_body_is_read_in_a_place_of_its_principal(world: World, ro
     await sent(world, route, content)
     assert place.owners == []
     await sent(world, route, content + b" " * SMALL_BODY_BYTES)
-    principal = world.replica.principals.authenticate(world.keys[role])
+    principal = world.replica.principals.authenticate_all([world.keys[role]])[0]
     assert principal is not None
     assert place.owners == [principal.id]
     reply = await world.call(None, route.method, route.path(world), content=content + b" " * SMALL_BODY_BYTES)

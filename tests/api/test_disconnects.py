@@ -111,7 +111,7 @@ def test_a_query_whose_client_goes_away_is_charged_and_kept(server: Server, how:
     assert (server.entries(), server.spent()) == (2, spent)
 
     alone = build_world()
-    analyst = alone.replica.principals.authenticate(alone.keys["analyst"])
+    analyst = alone.replica.principals.authenticate_all([alone.keys["analyst"]])[0]
     assert analyst is not None
     alone.replica.analysts.submit(analyst, "care", "k", parse_query(FRESH)).result(timeout=WAIT_S)
     rows = alone.replica.curators.budgets("care", cursor=None, limit=10).items

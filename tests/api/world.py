@@ -167,7 +167,7 @@ def build_world(
     world.enrol("spare", "auditor")
     if replica.ownership is not None:
         replica.ownership.claim(1)  # on a slow machine the first lease has run out
-    analyst = replica.principals.authenticate(world.keys["analyst"])
+    analyst = replica.principals.authenticate_all([world.keys["analyst"]])[0]
     if analyst is None:
         raise RuntimeError("a key just made must be known")
     promise = replica.analysts.submit(analyst, "care", "first", parse_query(COUNT))

@@ -230,11 +230,15 @@ class MemorySnapshot:
         self, before: int, limit: int, bytes_max: int, only: EntryFilter = EVERY_ENTRY, first: int = 0
     ) -> list[LedgerEntry]:
         earlier = [
-            entry
-            for entry in reversed(self._draft.entries)
-            if first <= entry.seq < before and only.admits(analyst_id=entry.analyst_id, canonical=entry.canonical)
+            entry for entry in reversed(self._draft.entries) if first <= entry.seq < before and _admits(only, entry)
         ][:limit]
         return first_of(earlier, [len(entry.canonical) for entry in earlier], bytes_max=bytes_max)
+
+
+def _admits(only: EntryFilter, entry: LedgerEntry) -> bool:
+    """Tell whether an entry is listed."""
+    text = entry.canonical.decode().lower()
+    return only.analyst_id in {None, entry.analyst_id} and all(word.lower() in text for word in only.words)
 
 
 def _size(entry: LedgerEntry) -> int:

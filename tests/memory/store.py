@@ -56,7 +56,8 @@ class MemoryPrincipals:
     def listed(
         self, *, after: UUID | None, limit: int, only: PrincipalFilter = EVERY_PRINCIPAL, last: UUID | None = None
     ) -> list[PrincipalRecord]:
-        rows = sorted(filter(only.admits, self._kept.principal_records.values()), key=lambda record: record.id)
+        admitted = [each for each in self._kept.principal_records.values() if _admits(only, each)]
+        rows = sorted(admitted, key=lambda record: record.id)
         rows = [record for record in rows if last is None or record.id <= last]
         return [record for record in rows if after is None or record.id > after][:limit]
 
@@ -325,3 +326,11 @@ def _listed(kept: Dataset, answer: AnswerRecord, entry: PublicEntry) -> ReleaseR
         dimension=entry.dimension,
         worst_case_units=entry.worst_case_units,
     )
+
+
+def _admits(only: PrincipalFilter, record: PrincipalRecord) -> bool:
+    """Tell whether a principal is listed."""
+    facts = (record.name, record.role, record.dataset, record.individual, record.organisation)
+    text = " ".join(fact for fact in facts if fact is not None).lower()
+    is_of = only.role in {None, record.role} and only.dataset in {None, record.dataset}
+    return is_of and all(word.lower() in text for word in only.words)

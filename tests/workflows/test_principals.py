@@ -61,9 +61,9 @@ def world() -> World:
 def test_a_key_is_recognised_and_no_other(world: World) -> None:
     """A wrong secret, an unknown id and a malformed key all give None."""
     principal, key = world.principals.create(role="analyst", name="ana")
-    assert world.principals.authenticate(key) == principal
+    assert world.principals.authenticate_all([key])[0] == principal
     for wrong in (key[:-1], key + "x", "sparing_" + "0" * 32 + "_x", "sparing__", "", "bearer", key.replace("_", "-")):
-        assert world.principals.authenticate(wrong) is None
+        assert world.principals.authenticate_all([wrong])[0] is None
         assert world.principals.remembered(wrong) is None
 
 
@@ -71,7 +71,7 @@ def test_a_recognised_key_is_remembered_for_a_moment_only(world: World) -> None:
     """Within a second the database is not asked; later, and before the first time, memory gives None."""
     principal, key = world.principals.create(role="analyst", name="ana")
     assert world.principals.remembered(key) is None
-    world.principals.authenticate(key)
+    world.principals.authenticate_all([key])[0]
     before = world.store.looked_up
     assert world.principals.remembered(key) == principal
     assert world.principals.remembered(key[:-1]) is None
@@ -85,10 +85,10 @@ def test_a_recognised_key_is_remembered_for_a_moment_only(world: World) -> None:
 def test_a_key_revoked_here_stops_at_once(world: World) -> None:
     """Revoking forgets the key; revoking it again raises NotFound."""
     principal, key = world.principals.create(role="analyst", name="ana")
-    world.principals.authenticate(key)
+    world.principals.authenticate_all([key])[0]
     world.principals.revoke(principal.id)
     assert world.principals.remembered(key) is None
-    assert world.principals.authenticate(key) is None
+    assert world.principals.authenticate_all([key])[0] is None
     with pytest.raises(NotFound):
         world.principals.revoke(principal.id)
 
@@ -117,24 +117,24 @@ def test_a_principal_that_makes_no_sense_names_the_field(world: World, field: st
 def test_an_expired_key_is_unknown_also_where_it_is_remembered(world: World) -> None:
     """From the instant of the expiry on; before it the key works."""
     _, key = world.principals.create(role="analyst", name="ana", expires_at=CLOCK + REMEMBERED_FOR / 2)
-    assert world.principals.authenticate(key) is not None
+    assert world.principals.authenticate_all([key])[0] is not None
     assert world.principals.remembered(key) is not None
     world.now = CLOCK + REMEMBERED_FOR / 2
     assert world.principals.remembered(key) is None
-    assert world.principals.authenticate(key) is None
+    assert world.principals.authenticate_all([key])[0] is None
 
 
 def test_a_replaced_key_ends_the_old_one_and_its_sign_ins(world: World) -> None:
     """At once in this process; the new key is the same principal's."""
     principal, key = world.principals.create(role="curator", name="cy")
     token = world.sign_ins.begin(principal)
-    assert world.sign_ins.authenticate(token) == principal
+    assert world.sign_ins.authenticate_all([token])[0] == principal
     same, new = world.principals.replace_key(principal.id)
-    assert (same.id, same) == (principal.id, world.principals.authenticate(new))
+    assert (same.id, same) == (principal.id, world.principals.authenticate_all([new])[0])
     assert world.principals.remembered(key) is None
-    assert world.principals.authenticate(key) is None
+    assert world.principals.authenticate_all([key])[0] is None
     assert world.sign_ins.remembered(token) is None
-    assert world.sign_ins.authenticate(token) is None
+    assert world.sign_ins.authenticate_all([token])[0] is None
 
 
 def test_changes_take_effect_on_the_next_request(world: World) -> None:
@@ -142,7 +142,7 @@ def test_changes_take_effect_on_the_next_request(world: World) -> None:
     principal, key = world.principals.create(role="analyst", name="ana", allowance_rho=Decimal(1), purpose="health")
     row = world.principals.change(principal.id, {"allowance_rho": Decimal(2), "organisation": "Institute"})
     assert (row.allowance_rho, row.organisation, row.purpose, row.name) == ("2", "Institute", "health", "ana")
-    found = world.principals.authenticate(key)
+    found = world.principals.authenticate_all([key])[0]
     assert found is not None
     assert found.allowance_units == 2 << 40
     assert world.principals.change(principal.id, {"allowance_rho": None, "purpose": None}).allowance_rho is None
@@ -163,7 +163,7 @@ def test_many_individuals_get_keys_or_none_does() -> None:
     with surveyed(people=[(f"p{n}", "NO", 40, 10) for n in range(5)]) as replica:
         made = replica.principals.create_individuals("survey", ["p1", "p3"])
         assert [individual for individual, _ in made] == ["p1", "p3"]
-        holders = [replica.principals.authenticate(key) for _, key in made]
+        holders = [replica.principals.authenticate_all([key])[0] for _, key in made]
         assert [holder and (holder.role, holder.dataset, holder.individual) for holder in holders] == [
             ("individual", "survey", "p1"),
             ("individual", "survey", "p3"),

@@ -224,22 +224,22 @@ def test_another_individual_changes_the_principal(scene: Scene) -> None:
     token = scene.replica.sign_ins.begin(ada)
     ed = scene.signed_in(patient="ed")
     assert (ed.id, ed.individual, ed.name) == (ada.id, "ed", "ed")
-    assert scene.replica.sign_ins.authenticate(token) is None
+    assert scene.replica.sign_ins.authenticate_all([token])[0] is None
 
 
 def test_a_change_of_role_ends_the_sign_ins_of_the_former_one(scene: Scene) -> None:
     """In this process at once; with the same role they go on. None begins for the role that was."""
     first = scene.signed_in()
     token = scene.replica.sign_ins.begin(first)
-    assert scene.replica.sign_ins.authenticate(token) == first
+    assert scene.replica.sign_ins.authenticate_all([token])[0] == first
     scene.signed_in()
     assert scene.replica.sign_ins.remembered(token) == first
     second = scene.signed_in(realm={"roles": ["audit"]})
     assert scene.replica.sign_ins.remembered(token) is None
-    assert scene.replica.sign_ins.authenticate(token) is None
+    assert scene.replica.sign_ins.authenticate_all([token])[0] is None
     with pytest.raises(NotFound):
         scene.replica.sign_ins.begin(first)
-    assert scene.replica.sign_ins.authenticate(scene.replica.sign_ins.begin(second)) == second
+    assert scene.replica.sign_ins.authenticate_all([scene.replica.sign_ins.begin(second)])[0] == second
 
 
 def test_another_process_knows_the_former_role_for_a_second_at_most(scene: Scene) -> None:
@@ -248,11 +248,11 @@ def test_another_process_knows_the_former_role_for_a_second_at_most(scene: Scene
     other = SignIns(store=scene.store, principals=principals, pepper=PEPPER, clock=scene.clock)
     first = scene.signed_in()
     token = scene.replica.sign_ins.begin(first)
-    assert other.authenticate(token) == first
+    assert other.authenticate_all([token])[0] == first
     scene.signed_in(realm={"roles": ["audit"]})
     assert other.standing_all([token]) == [None]
     scene.now += REMEMBERED_FOR
-    assert (other.remembered(token), other.authenticate(token)) == (None, None)
+    assert (other.remembered(token), other.authenticate_all([token])[0]) == (None, None)
 
 
 def test_a_role_without_its_bounds_changes_nothing(scene: Scene) -> None:
@@ -262,7 +262,7 @@ def test_a_role_without_its_bounds_changes_nothing(scene: Scene) -> None:
     for said in ({"realm": {"roles": ["gone"]}}, {"realm": {"roles": ["patients"]}, "patient": "nobody"}):
         with pytest.raises(NoRole):
             scene.signed_in(**said)
-    assert scene.replica.sign_ins.authenticate(token) == first
+    assert scene.replica.sign_ins.authenticate_all([token])[0] == first
 
 
 def test_what_a_curator_has_set_outlasts_a_change_of_role(scene: Scene) -> None:
@@ -325,9 +325,9 @@ def test_a_revoked_principal_stays_revoked(scene: Scene) -> None:
     """Against the word of the provider; its sign-ins have ended."""
     made = scene.signed_in()
     token = scene.replica.sign_ins.begin(made)
-    assert scene.replica.sign_ins.authenticate(token) == made
+    assert scene.replica.sign_ins.authenticate_all([token])[0] == made
     scene.replica.principals.revoke(made.id)
-    assert scene.replica.sign_ins.authenticate(token) is None
+    assert scene.replica.sign_ins.authenticate_all([token])[0] is None
     with pytest.raises(NoRole):
         scene.signed_in()
 
@@ -349,7 +349,7 @@ def test_a_principal_of_the_provider_has_no_key(scene: Scene) -> None:
     """None opens it, and none is handed out for it."""
     made = scene.signed_in()
     for secret in ("", "x"):
-        assert scene.replica.principals.authenticate(f"sparing_{made.id.hex}_{secret}") is None
+        assert scene.replica.principals.authenticate_all([f"sparing_{made.id.hex}_{secret}"])[0] is None
     with pytest.raises(InvalidRequest, match="no key"):
         scene.replica.principals.replace_key(made.id)
 
@@ -357,9 +357,9 @@ def test_a_principal_of_the_provider_has_no_key(scene: Scene) -> None:
 def test_without_the_provider_its_sign_ins_end(scene: Scene) -> None:
     """A start without its settings knows no principal without a key."""
     token = scene.replica.sign_ins.begin(scene.signed_in())
-    assert scene.replica.sign_ins.authenticate(token) is not None
+    assert scene.replica.sign_ins.authenticate_all([token])[0] is not None
     with open_replica(scene.store, clock=scene.clock) as later:
-        assert later.sign_ins.authenticate(token) is None
+        assert later.sign_ins.authenticate_all([token])[0] is None
         assert later.sign_ins.standing_all([token]) == [None]
 
 

@@ -36,9 +36,9 @@ def world() -> World:
 
 def test_a_token_is_recognised_and_no_other(world: World) -> None:
     """Nothing of the token is kept but its keyed hash."""
-    assert world.sign_ins.authenticate(world.token) == world.principal
+    assert world.sign_ins.authenticate_all([world.token])[0] == world.principal
     for wrong in ("", world.token[:-1], world.token + "x"):
-        assert world.sign_ins.authenticate(wrong) is None
+        assert world.sign_ins.authenticate_all([wrong])[0] is None
         assert world.sign_ins.remembered(wrong) is None
     (kept,) = world.store.sign_ins.kept.values()
     assert world.token.encode() not in kept.token_hash
@@ -55,11 +55,11 @@ def test_a_token_has_256_bits_and_is_new_each_time(world: World) -> None:
 def test_a_sign_in_ends_when_it_is_not_used(world: World) -> None:
     """Half an hour after its last use, to the instant."""
     world.now += IDLE - INSTANT
-    assert world.sign_ins.authenticate(world.token) is not None
+    assert world.sign_ins.authenticate_all([world.token])[0] is not None
     world.now += IDLE - INSTANT
-    assert world.sign_ins.authenticate(world.token) is not None
+    assert world.sign_ins.authenticate_all([world.token])[0] is not None
     world.now += IDLE
-    assert world.sign_ins.authenticate(world.token) is None
+    assert world.sign_ins.authenticate_all([world.token])[0] is None
 
 
 def test_a_sign_in_ends_after_half_a_day_however_it_is_used(world: World) -> None:
@@ -67,19 +67,19 @@ def test_a_sign_in_ends_after_half_a_day_however_it_is_used(world: World) -> Non
     while world.now < CLOCK + LONGEST - RENEWED_AFTER:
         world.now += IDLE / 2
         if world.now < CLOCK + LONGEST:
-            assert world.sign_ins.authenticate(world.token) is not None
+            assert world.sign_ins.authenticate_all([world.token])[0] is not None
     world.now = CLOCK + LONGEST
-    assert world.sign_ins.authenticate(world.token) is None
+    assert world.sign_ins.authenticate_all([world.token])[0] is None
 
 
 def test_a_sign_in_under_a_clock_that_was_wrong_ends_when_it_is_put_right(world: World) -> None:
     """It would last for centuries; one of a machine whose clock is minutes ahead is good."""
     world.now = CLOCK - CLOCKS_DIFFER
-    assert world.sign_ins.authenticate(world.token) is not None
+    assert world.sign_ins.authenticate_all([world.token])[0] is not None
     world.now -= INSTANT
-    assert world.sign_ins.authenticate(world.token) is None
+    assert world.sign_ins.authenticate_all([world.token])[0] is None
     world.now = CLOCK - timedelta(days=365 * 500)
-    assert world.sign_ins.authenticate(world.token) is None
+    assert world.sign_ins.authenticate_all([world.token])[0] is None
 
 
 def test_uses_are_written_at_most_once_a_minute(world: World) -> None:
@@ -87,7 +87,7 @@ def test_uses_are_written_at_most_once_a_minute(world: World) -> None:
     ends = set()
     for _ in range(120):
         world.now += timedelta(seconds=1)
-        world.sign_ins.authenticate(world.token)
+        world.sign_ins.authenticate_all([world.token])[0]
         ends.add(world.store.sign_ins.kept[next(iter(world.store.sign_ins.kept))].expires_at)
     assert len(ends) == 2
 
@@ -95,14 +95,14 @@ def test_uses_are_written_at_most_once_a_minute(world: World) -> None:
 def test_a_sign_in_is_remembered_for_a_second_and_ends_at_once_with_a_sign_out(world: World) -> None:
     """A request in the event loop reads no database meanwhile."""
     assert world.sign_ins.remembered(world.token) is None
-    world.sign_ins.authenticate(world.token)
+    world.sign_ins.authenticate_all([world.token])[0]
     assert world.sign_ins.remembered(world.token) == world.principal
     world.now += REMEMBERED_FOR
     assert world.sign_ins.remembered(world.token) is None
-    world.sign_ins.authenticate(world.token)
+    world.sign_ins.authenticate_all([world.token])[0]
     world.sign_ins.end(world.token)
     assert world.sign_ins.remembered(world.token) is None
-    assert world.sign_ins.authenticate(world.token) is None
+    assert world.sign_ins.authenticate_all([world.token])[0] is None
     world.sign_ins.end(world.token)
 
 
@@ -110,15 +110,15 @@ def test_one_sign_out_leaves_other_browsers_signed_in(world: World) -> None:
     """Each has a token of its own."""
     other = world.sign_ins.begin(world.principal)
     world.sign_ins.end(world.token)
-    assert world.sign_ins.authenticate(other) == world.principal
+    assert world.sign_ins.authenticate_all([other])[0] == world.principal
 
 
 def test_a_revoked_key_ends_its_sign_ins_at_once(world: World) -> None:
     """Also one that was recognised a moment ago; no new one begins."""
-    world.sign_ins.authenticate(world.token)
+    world.sign_ins.authenticate_all([world.token])[0]
     world.principals.revoke(world.principal.id)
     assert world.sign_ins.remembered(world.token) is None
-    assert world.sign_ins.authenticate(world.token) is None
+    assert world.sign_ins.authenticate_all([world.token])[0] is None
 
 
 def test_a_principal_that_is_gone_cannot_sign_in(world: World) -> None:

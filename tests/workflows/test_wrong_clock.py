@@ -63,11 +63,11 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
 
 ACTS: dict[str, Callable[[World], object]] = {
     "a query": lambda world: ask(world.replica, world.who, "second", reuse=False),
-    "a key of before": lambda world: world.replica.principals.authenticate(world.key),
+    "a key of before": lambda world: world.replica.principals.authenticate_all([world.key])[0],
     "a new key": lambda world: world.replica.principals.create(role="auditor", name="new"),
     "a revoked key": lambda world: world.replica.principals.revoke(world.who.id),
     "a sign-in": lambda world: world.replica.sign_ins.begin(world.who),
-    "a sign-in of before": lambda world: world.replica.sign_ins.authenticate("token"),
+    "a sign-in of before": lambda world: world.replica.sign_ins.authenticate_all(["token"])[0],
     "a verification": lambda world: world.replica.overview.verify("survey"),
 }
 
@@ -91,7 +91,7 @@ def test_nothing_is_done_under_a_wrong_clock_and_all_goes_on_afterwards(world: W
     world.now = CLOCK
     points.step()
     assert world.replica.readiness.report().codes == []
-    assert world.replica.sign_ins.authenticate(token) == world.who
+    assert world.replica.sign_ins.authenticate_all([token])[0] == world.who
     assert ask(world.replica, world.who, "second", reuse=False).sequence == 2
     assert [point.seq for point in world.kept()["points"]] == [1]
 

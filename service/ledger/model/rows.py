@@ -369,29 +369,20 @@ class EntryFilter:
     analyst_id: UUID | None = None
     words: tuple[str, ...] = ()
 
-    def admits(self, *, analyst_id: UUID, canonical: bytes) -> bool:
-        """Tell whether an entry is listed."""
-        text = canonical.decode().lower()
-        return self.analyst_id in {None, analyst_id} and all(word.lower() in text for word in self.words)
-
 
 EVERY_ENTRY: Final = EntryFilter()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrincipalFilter:
-    """A filter of principals: those of one role, of one dataset, and with all of some words in their description."""
+    """A filter of principals: those of one role, of one dataset, and with all of some words in their description.
+
+    Words compare as in lower case.
+    """
 
     role: Role | None = None
     dataset: str | None = None
     words: tuple[str, ...] = ()
-
-    def admits(self, record: PrincipalRecord) -> bool:
-        """Tell whether a principal is listed; words compare as in lower case."""
-        facts = (record.name, record.role, record.dataset, record.individual, record.organisation)
-        text = " ".join(fact for fact in facts if fact is not None).lower()
-        is_of = self.role in {None, record.role} and self.dataset in {None, record.dataset}
-        return is_of and all(word.lower() in text for word in self.words)
 
 
 EVERY_PRINCIPAL: Final = PrincipalFilter()
