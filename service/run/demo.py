@@ -1,7 +1,5 @@
 """The demo: the replica on embedded servers, and the client's demo talking to it over HTTP and nothing else."""
 
-from pathlib import Path
-
 from service.run.listening import stay_until_asked
 from service.run.serve import serving
 from service.settings.settings import Settings
@@ -29,7 +27,7 @@ def demo(settings: Settings, *, host: str, port: int, stay: bool) -> None:
     with serving(settings, host=host, port=port) as (url, replica):
         _, curator_key = replica.principals.create(role="curator", name="demo curator")
         try:
-            report = run_demo(base_url=url, curator_key=curator_key, out_dir=_out(settings.home))
+            report = run_demo(base_url=url, curator_key=curator_key, out_dir=settings.home / OUT)
         except (SparingError, NotTheDemo) as error:
             raise DemoFailed(str(error)) from error
         if stay:
@@ -38,7 +36,3 @@ def demo(settings: Settings, *, host: str, port: int, stay: bool) -> None:
             for role, key in rows.items():
                 console.print(f"  {role:<11}{key}", soft_wrap=True, highlight=False)
             stay_until_asked()
-
-
-def _out(home: Path) -> Path:
-    return home / OUT

@@ -43,13 +43,13 @@ FULL_BYTES: Final = 2**20
 State = Literal["ok", "warning", "failed"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class CheckResult:
     """The result of one check, for people in `found`."""
 
     check: str
-    state: State
     found: str
+    state: State = "ok"
 
     def __str__(self) -> str:
         return f"{self.state:7} {self.check:14} {self.found}"
@@ -57,25 +57,25 @@ class CheckResult:
 
 def examine(settings: Settings) -> Iterator[CheckResult]:
     """All checks, in order; one that cannot be made because of an earlier one is left out."""
-    yield _result("versions", f"sparing {distribution_version('sparing')}, Python {platform.python_version()}")
+    yield CheckResult("versions", f"sparing {distribution_version('sparing')}, Python {platform.python_version()}")
     yield from machine_clock(wall_clock())
     yield from _disks(settings)
-    yield from (_result("settings", fault, "failed") for fault in faults(settings, os.environ))
+    yield from (CheckResult("settings", fault, "failed") for fault in faults(settings, os.environ))
     line = unreached(settings)
     if line is not None:
-        yield _result("settings", line, "warning")
+        yield CheckResult("settings", line, "warning")
     try:
         with servers_of(settings) as servers:
             yield from _redis(servers, settings)
             yield from _database(servers, settings)
     except EmbeddedServerError as fault:
-        yield _result("servers", " ".join(str(fault).split()), "failed")
+        yield CheckResult("servers", " ".join(str(fault).split()), "failed")
 
 
 def machine_clock(now: datetime) -> Iterator[CheckResult]:
     """A failure at a time at which the service does nothing."""
     if not PlausibleClock(lambda: now).is_right():
-        yield _result("clock", fault_of(now), "failed")
+        yield CheckResult("clock", fault_of(now), "failed")
 
 
 def _disks(settings: Settings) -> Iterator[CheckResult]:
@@ -86,15 +86,17 @@ def _disks(settings: Settings) -> Iterator[CheckResult]:
         there = next(each for each in (path, *path.parents) if each.exists())
         free = shutil.disk_usage(there).free
         if not os.access(there, os.W_OK):
-            yield _result(f"disk {name}", f"{there} cannot be written", "failed")
+            yield CheckResult(f"disk {name}", f"{there} cannot be written", "failed")
         else:
             state: State = "ok" if free >= FREE_BYTES_MIN else "warning" if free >= FULL_BYTES else "failed"
             shared = home.account if name == "data" and home else None
             more = _SHARED if shared is not None and is_shared(shared) else ""
             state = "warning" if more and state == "ok" else state
-            yield _result(f"disk {name}", f"{free / 2**30:,.1f} GiB free at {there}{more}", state)
+            yield CheckResult(f"disk {name}", f"{free / 2**30:,.1f} GiB free at {there}{more}", state)
     if settings.database_url is None and _device(settings.witness) == _device(home.state if home else settings.home):
-        yield _result("disk witness", "the witness is on the disk of the database, and may be lost with it", "warning")
+        yield CheckResult(
+            "disk witness", "the witness is on the disk of the database, and may be lost with it", "warning"
+        )
 
 
 def _device(path: Path) -> int:
@@ -105,64 +107,64 @@ def _redis(servers: Servers, settings: Settings) -> Iterator[CheckResult]:
     try:
         found = redis_condition(servers.redis_url)
     except RedisUnusable as fault:
-        yield _result("redis", f"cannot be reached: {fault}; queries go on without it", "warning")
+        yield CheckResult("redis", f"cannot be reached: {fault}; queries go on without it", "warning")
         return
     yield _timed("redis", f"{found.version}, a round trip", found.round_trip_ms, settings.redis_timeout_ms / 10)
     yield _clock("redis clock", found.clock_ahead_s)
     if found.memory_bytes_max > 0 and not found.policy.startswith(("volatile", "noeviction")):
-        yield _result("redis memory", f"the policy {found.policy} drops records of the witness", "warning")
+        yield CheckResult("redis memory", f"the policy {found.policy} drops records of the witness", "warning")
 
 
 def _database(servers: Servers, settings: Settings) -> Iterator[CheckResult]:
     try:
         found = database_condition(servers.database_url)
     except DatabaseUnusable as fault:
-        yield _result("database", f"cannot be reached: {fault}", "failed")
+        yield CheckResult("database", f"cannot be reached: {fault}", "failed")
         return
     yield _timed("database", f"Postgres {found.version}, a round trip", found.round_trip_ms, ROUND_TRIP_SLOW_MS)
     yield _clock("database clock", found.clock_ahead_s)
     if found.refusal is not None or found.commit_ms is None:
-        yield _result("writes", f"refused: {found.refusal}", "failed")
+        yield CheckResult("writes", f"refused: {found.refusal}", "failed")
     else:
         yield _timed("writes", "a durable commit", found.commit_ms, COMMIT_SLOW_MS)
     if found.weak:
-        yield _result("durability", f"a crash could forget charges: {', '.join(found.weak)}", "failed")
+        yield CheckResult("durability", f"a crash could forget charges: {', '.join(found.weak)}", "failed")
     yield _schema(found, settings)
     yield from _pepper_and_witness(found, servers, settings)
     try:
-        yield _result("backup", f"{program_of('pg_dump', found.major)}")
+        yield CheckResult("backup", f"{program_of('pg_dump', found.major)}")
     except DatabaseUnusable as fault:
-        yield _result("backup", str(fault), "warning")
+        yield CheckResult("backup", str(fault), "warning")
 
 
 def _schema(found: DatabaseCondition, settings: Settings) -> CheckResult:
     try:
         check_known(found.schema, folder=settings.migrations)
     except UnknownSchema as fault:
-        return _result("schema", str(fault), "failed")
-    return _result("schema", "none yet; the first start makes it" if found.schema is None else found.schema)
+        return CheckResult("schema", str(fault), "failed")
+    return CheckResult("schema", "none yet; the first start makes it" if found.schema is None else found.schema)
 
 
 def _pepper_and_witness(found: DatabaseCondition, servers: Servers, settings: Settings) -> Iterator[CheckResult]:
     try:
         secret = known_pepper(settings)
     except SettingsError as fault:
-        yield _result("pepper", str(fault), "failed")
+        yield CheckResult("pepper", str(fault), "failed")
         return
     seen = FileWitness(settings.witness).names() if found.pepper is None else []
     if seen:
         lost = f"the database is empty, and the witness has seen {len(seen)} datasets: put a backup"
-        yield _result("witness", f"{lost} back with `sparing restore`", "failed")
+        yield CheckResult("witness", f"{lost} back with `sparing restore`", "failed")
     if secret is None or found.pepper is None:
         begins = "none yet; the first start makes one" if found.pepper is None else "missing: put the database's back"
         present = "present; the database has none to compare with yet"
-        yield _result("pepper", begins if secret is None else present, "ok" if found.pepper is None else "failed")
+        yield CheckResult("pepper", begins if secret is None else present, "ok" if found.pepper is None else "failed")
         return
     salt, proof = found.pepper
     if Pepper(secret).database_proof(salt) != proof:
-        yield _result("pepper", "not the one that this database was begun with: put that one back", "failed")
+        yield CheckResult("pepper", "not the one that this database was begun with: put that one back", "failed")
         return
-    yield _result("pepper", "the one that this database was begun with")
+    yield CheckResult("pepper", "the one that this database was begun with")
     yield from _witness(servers, settings)
 
 
@@ -172,25 +174,21 @@ def _witness(servers: Servers, settings: Settings) -> Iterator[CheckResult]:
             lines = list(told_losses(store, FileWitness(settings.witness)))
             count = len(store.datasets())
     except StoreUnavailable as fault:
-        yield _result("witness", f"the database does not answer: {fault}", "failed")
+        yield CheckResult("witness", f"the database does not answer: {fault}", "failed")
         return
     for line in lines[:-1]:
-        yield _result("witness", line, "failed")
+        yield CheckResult("witness", line, "failed")
     is_whole = lines == ["nothing that was witnessed is missing"]
-    yield _result("witness", f"{count} datasets: {lines[-1]}", "ok" if is_whole else "failed")
+    yield CheckResult("witness", f"{count} datasets: {lines[-1]}", "ok" if is_whole else "failed")
 
 
 def _timed(check: str, what: str, ms: float, slow_ms: float) -> CheckResult:
     state: State = "ok" if ms <= slow_ms else "warning"
     slow = "" if state == "ok" else f", which is slow: more than {slow_ms:g} ms"
-    return _result(check, f"{what} takes {ms:.2f} ms{slow}", state)
+    return CheckResult(check, f"{what} takes {ms:.2f} ms{slow}", state)
 
 
 def _clock(check: str, ahead_s: float) -> CheckResult:
     way = "ahead of" if ahead_s >= 0 else "behind"
     is_close = abs(ahead_s) <= CLOCK_AHEAD_MAX_S
-    return _result(check, f"{abs(ahead_s):.3f} s {way} this machine", "ok" if is_close else "warning")
-
-
-def _result(check: str, found: str, state: State = "ok") -> CheckResult:
-    return CheckResult(check=check, state=state, found=found)
+    return CheckResult(check, f"{abs(ahead_s):.3f} s {way} this machine", "ok" if is_close else "warning")
