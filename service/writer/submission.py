@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from service.ledger.model.analyst_views import StoredAnswer
 from service.ledger.model.errors import Busy, QueryCancelled
@@ -18,6 +18,7 @@ from service.query.cost import PublicCost
 from service.query.plan import Plan
 from service.writer.admission.admission import Ticket
 from service.writer.admission.schedule import Reservation
+from service.writer.admission.scheduler import Committing
 
 
 class PendingAnswer(Future[StoredAnswer]):
@@ -52,7 +53,7 @@ class AdmittedUnit(Generic[Promise]):
 
     __slots__ = ("_is_decided", "_lock", "cost", "requests", "ticket", "writer")
 
-    def __init__(self, requests: Sequence[Promise], cost: PublicCost, writer: "Writing | None" = None) -> None:
+    def __init__(self, requests: Sequence[Promise], cost: PublicCost, writer: Committing | None = None) -> None:
         self.requests, self.cost, self.writer = requests, cost, writer
         self.ticket: Ticket | None = None
         self._lock, self._is_decided = threading.Lock(), False  # whether it has begun, or never will
@@ -113,7 +114,7 @@ class Submission(AdmittedUnit[QueryRequest]):
 
     __slots__ = ()
 
-    def is_asked(self, address: Address, writer: "Writing") -> bool:
+    def is_asked(self, address: Address, writer: Committing) -> bool:
         """Tell whether one of the queries is of this dataset and under this key."""
         return self.writer is writer and any(request.address == address for request in self.requests)
 
@@ -126,16 +127,6 @@ class Submission(AdmittedUnit[QueryRequest]):
     def turn(self) -> int:
         """The principal whose turn it takes, as the number of its id: hashing a UUID is a call of Python."""
         return self.requests[0].analyst.id.int
-
-
-class Writing(Protocol):
-    """A dataset's writer, as far as submissions go."""
-
-    def begin(self, jobs: Sequence[Submission], reservation: Reservation) -> None:
-        """Work on them now, in one transaction."""
-
-    def submit(self, submission: Submission) -> None:
-        """Let one wait for the next transaction."""
 
 
 def refused(refusal: Exception) -> PendingAnswer:
