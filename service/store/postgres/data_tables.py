@@ -80,14 +80,10 @@ class RecordsTable:
         return sql.SQL("CREATE INDEX ON {} ({})").format(self._identifier, sql.Identifier(_SLOT))
 
     def copy(self) -> sql.Composed:
-        """The statement that `encode` feeds."""
+        """The statement that `copy_in` feeds."""
         return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(
             self._identifier, sql.SQL(", ").join(map(sql.Identifier, [_SLOT, *(c.name for c in self.columns)]))
         )
-
-    def encode(self, slots: NDArray[np.int64], codes: Codes) -> Iterator[bytes]:
-        """Rows for COPY."""
-        return copy_in(slots, codes, self.columns)
 
     def blocks(self) -> sql.Composed:
         """The number of blocks of the table, in SQL."""

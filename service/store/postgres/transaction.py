@@ -20,7 +20,7 @@ from service.query.keys import Key
 from service.query.schema import Schema
 from service.store.postgres.accounts import COPY_INDIVIDUALS, copy_individuals
 from service.store.postgres.append import LedgerAppend
-from service.store.postgres.data_tables import records_tables
+from service.store.postgres.data_tables import copy_in, records_tables
 from service.store.postgres.registrations import (
     HEAD_COLUMNS,
     KEEP_EARLIER,
@@ -171,7 +171,7 @@ class PostgresTransaction(RewrittenEntries):
     def add_records(self, table: str, slots: NDArray[np.int64], codes: Codes) -> None:
         records = self._tables[table]
         with translated(), self._connection.cursor() as cursor, cursor.copy(records.copy()) as copy:
-            for chunk in records.encode(slots, codes):
+            for chunk in copy_in(slots, codes, records.columns):
                 copy.write(chunk)
 
     def keep_upload(self, upload: UploadRecord) -> None:
