@@ -17,7 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from loadtests.rig import Rig, arrow_bytes
-from service.engine.pages import PAGE_SLOTS, pages_for
+from service.engine.pages import pages_for
+from service.query.division import PAGE_SLOTS
 from service.query.working_memory import SCAN_WORTH
 
 AGE = 119

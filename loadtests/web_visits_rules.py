@@ -24,8 +24,8 @@ from service.cli.options import opened_service
 from service.ledger.model.ledger_entry import LedgerEntry
 from service.ledger.model.views import Rule
 from service.ledger.ports.store import Store
-from service.maintenance.supposed_replay import SupposedRule
-from service.maintenance.what_if import QueryOutcome, WhatIf, what_if
+from service.maintenance.supposed_replay import QueryOutcome, SupposedRule
+from service.maintenance.what_if import WhatIf, what_if
 from service.query.parse import parse_query
 from service.workflows.replica import ReplicaOptions
 from service.writer.admission.admission import Admission, MemoryBound

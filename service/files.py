@@ -4,8 +4,6 @@ from pathlib import Path
 
 import service
 
-__all__ = ["folder_of"]
-
 
 def folder_of(name: str, *, in_clone: str) -> Path:
     """The folder `name` of the package; where a wheel has not put it there, the folder `in_clone` of the clone.

@@ -23,7 +23,8 @@ from service.api.middleware.release_clock import ReleaseClock, system_clock
 from service.api.middleware.release_slots import ReleaseSlots, Slots
 from service.api.middleware.request_context import DrainState, RequestContext
 from service.api.middleware.request_limits import Fallback, RequestLimits
-from service.api.openapi import REFUSED, describe
+from service.api.openapi import describe
+from service.api.openapi_errors import REFUSED
 from service.api.places import PlaceBounds, PlacesOfLoops
 from service.api.problems import exception_handlers
 from service.api.query_bodies import NPZ_BYTES_MAX

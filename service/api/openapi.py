@@ -18,11 +18,9 @@ from fastapi import FastAPI
 
 from service.api.auth import COOKIE
 from service.api.models import KEY_PATTERN
-from service.api.openapi_errors import OF_EVERY_RESPONSE, REFUSED, refuse
+from service.api.openapi_errors import OF_EVERY_RESPONSE, refuse
 from service.api.openapi_schemas import Schema, complete, tidy
 from service.api.responses import JSON
-
-__all__ = ["EXAMPLES", "REFUSED", "Example", "describe", "examples"]
 
 Example = dict[str, Any]
 """The members: `route`, `title`, `parameters` by name, `request` of the media type `type`, and the response's `status`,

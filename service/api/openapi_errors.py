@@ -10,8 +10,6 @@ from typing import Any, Final
 from service.api.openapi_schemas import Schema, reference
 from service.api.problems import MEDIA_TYPE, PROBLEMS
 
-__all__ = ["REFUSED", "refuse", "slugs_of"]
-
 REFUSED: Final[dict[int | str, dict[str, Any]]] = {
     "default": {
         "description": "Any other refusal (RFC 9457).",

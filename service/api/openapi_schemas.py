@@ -18,8 +18,6 @@ from service.api.routes.batch import BatchRequest
 from service.query import expressions_ast, items, literals_ast, noise_ast, schema
 from service.query.language import Query
 
-__all__ = ["complete", "nested", "reference", "tidy"]
-
 Schema = dict[str, Any]
 
 _TEMPLATE: Final = "#/components/schemas/{model}"

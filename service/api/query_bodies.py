@@ -27,8 +27,6 @@ from service.query.parameters_ast import PARAMETERS_MAX, HashedParameters
 from service.query.parse import BODY_BYTES_MAX, query_of
 from service.query.problems import QueryProblem, quoted
 
-__all__ = ["NPZ_BYTES_MAX", "query_of_npz"]
-
 _QUERY: Final = "query"
 _PARAMETERS: Final = "parameters"
 _ARRAYS: Final = frozenset({"starts", "indices", "values", _PARAMETERS})

@@ -43,21 +43,6 @@ from service.query.noise_ast import MechanismWord
 from service.query.schema import doc
 from service.writer.admission.admission import Ticket
 
-__all__ = [
-    "ANSWER",
-    "ARROW",
-    "BINARY",
-    "ENCODERS",
-    "JSON",
-    "NPY",
-    "NPZ",
-    "Answer",
-    "Released",
-    "npz_of",
-    "preferred",
-    "respond",
-]
-
 JSON: Final = "application/json"
 NPY: Final = "application/x-npy"
 NPZ: Final = "application/x-npz"

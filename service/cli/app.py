@@ -20,8 +20,6 @@ from service.cli.keys import keys
 from service.cli.ledger import ledger
 from service.cli.options import PORT, Home, existing_settings_of, fail, settings_of, whole
 
-__all__ = ["app", "calibrate", "demo", "main", "migrate", "schema", "serve"]
-
 if TYPE_CHECKING:
     from service.settings.settings import Settings
 

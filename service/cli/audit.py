@@ -9,8 +9,6 @@ import typer
 
 from service.cli.options import whole
 
-__all__ = ["audit"]
-
 VICTIMS, SEED = whole(120, 12_000), whole(0)
 UNDONE = 2
 """The exit status of an audit that could not be carried out."""

@@ -7,8 +7,6 @@ import typer
 
 from service.cli.options import Home, existing_settings_of, fail, settings_of, tell
 
-__all__ = ["backup", "restore"]
-
 
 def backup(
     folder: Annotated[Path, typer.Argument(help="The folder to make; it must not be there yet.")], home: Home = None
@@ -30,7 +28,8 @@ def restore(
     home: Home = None,
 ) -> None:
     """Put a backup back into an empty database, and tell what was witnessed since. Nothing is overwritten."""
-    from service.run.backup import BackupUnusable, NotRestored, put_back
+    from service.run.backup import BackupUnusable, put_back
+    from service.store.postgres.dump import NotRestored
 
     try:
         put_back(settings_of(home), folder.absolute(), tell, aside=aside)

@@ -8,8 +8,6 @@ import typer
 
 from service.cli.options import Home, existing_settings_of, tell
 
-__all__ = ["doctor"]
-
 
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of lines.")] = False,

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from service.ledger.model.views import PrincipalRow
     from service.workflows.principals import Principals
 
-__all__ = ["keys"]
-
 PAGE_SIZE = 1000
 COLUMN = "individual"
 

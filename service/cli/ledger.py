@@ -13,8 +13,6 @@ from service.cli.progress import ProgressLines
 from service.cli.what_if import what_if
 from service.numerals import decimal_of, is_digits
 
-__all__ = ["ledger"]
-
 ledger = typer.Typer(no_args_is_help=True, help="The ledger: verify, reconcile, rebuild-answer, prune, what-if.")
 ledger.command("what-if")(what_if)
 

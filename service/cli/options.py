@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from service.run.adapters import Adapters
     from service.settings.settings import Settings
 
-__all__ = ["PORT", "Home", "existing_settings_of", "fail", "opened_service", "settings_of", "tell", "whole"]
-
 Home = Annotated[
     Optional[Path],  # noqa: UP045 - typer reads it at run time
     typer.Option(help="The home of this deployment; by default SPARING_HOME, else ~/.local/share/sparing."),

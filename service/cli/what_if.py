@@ -13,9 +13,8 @@ from service.cli.progress import ProgressLines
 if TYPE_CHECKING:
     from service.accounting.accountings import Accounting
     from service.ledger.model.stated_guarantee import StatedGuarantee
-    from service.maintenance.what_if import QueryOutcome, WhatIf
-
-__all__ = ["what_if"]
+    from service.maintenance.supposed_replay import QueryOutcome
+    from service.maintenance.what_if import WhatIf
 
 _WARNING = "not for release: these numbers are exact and depend on every record"
 _COLUMNS = ("sequence", "counted", "shortened", "left_out", "paused", "unknown")
@@ -42,7 +41,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - an option each
 
     With an accounting alone the budget is the one that it gives for the dataset's own epsilon and delta.
     """
-    from service.maintenance.what_if import NoBudget, NormsMissing
+    from service.maintenance.supposed_replay import NoBudget, NormsMissing
     from service.maintenance.what_if import what_if as replay
 
     supposed = _guarantee(epsilon=epsilon, delta=delta, rho=rho)

@@ -18,7 +18,6 @@ from service.core.renyi_filter import Touched
 from service.engine.events import EventPage
 from service.engine.features import FeatureReader, vectors_read
 from service.engine.memory import DatasetMemory
-from service.engine.pages import PAGE_SLOTS
 from service.engine.prepared import PreparedPlan, prepared
 from service.engine.products import products
 from service.engine.reduction import priced
@@ -29,6 +28,7 @@ from service.engine.tallies import blocks_of
 from service.engine.terms import SingleTerm, Unit
 from service.query.columns import ReaderFormula
 from service.query.conditions import All
+from service.query.division import PAGE_SLOTS
 from service.query.plan import Plan
 from service.query.product_plan import rows_in_products
 from service.query.reduction import REDUCTIONS

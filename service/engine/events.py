@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from service.arrays import Codes, Integers
 from service.engine.inverted import Inverted, InvertedPages, Listing, is_indexed, listed_codes, listed_coding
-from service.engine.pages import PAGE_BITS, PAGE_SLOTS
+from service.engine.pages import PAGE_BITS
 from service.engine.tallies import Tally, tally_of
 from service.query.columns import Coding
+from service.query.division import PAGE_SLOTS
 from service.query.schema import EventsTable
 
 T = TypeVar("T", bound=np.generic)

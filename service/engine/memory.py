@@ -21,14 +21,13 @@ from service.core.charge import LIMIT_UNITS_MAX
 from service.core.renyi_filter import Accounts
 from service.engine.events import EventPage, EventTable
 from service.engine.inverted import Built, Listing
-from service.engine.pages import PAGE_SLOTS, Counters, pages_for, union
+from service.engine.pages import Counters, pages_for, union
 from service.engine.people import People, PeopleChange, SlotCodes
 from service.engine.vectors import check_rows
 from service.query.columns import Coding, stored_codings
+from service.query.division import PAGE_SLOTS
 from service.query.schema import EventsTable, Schema
 from service.query.vector_columns import VectorCoding, vectors_of
-
-__all__ = ["PAGE_SLOTS", "Change", "DatasetMemory", "SlotCodes"]
 
 NO_SLOTS: Final = np.empty(0, dtype=np.int64)
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from service.arrays import Codes, Integers, take
 from service.engine.memory import DatasetMemory
-from service.engine.pages import PAGE_SLOTS
 from service.engine.rows import RowView, TableRows, code_tables, cuts
 from service.engine.selection import selection
 from service.query.columns import Coding, OwnColumn
+from service.query.division import PAGE_SLOTS
 from service.query.own_events import OwnTotal
 from service.query.working_memory import STRETCH_ROWS
 

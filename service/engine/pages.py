@@ -20,21 +20,6 @@ from service.arrays import FEW
 from service.core.renyi_filter import Touched
 from service.query.division import PAGE_SLOTS
 
-__all__ = [
-    "PAGE_BITS",
-    "PAGE_SLOTS",
-    "Counters",
-    "Counts",
-    "FirstTicks",
-    "PageTotals",
-    "Slots",
-    "pages_for",
-    "pages_of",
-    "slots_on",
-    "union",
-]
-
-
 Counts = NDArray[np.uint32]
 FirstTicks = NDArray[np.uint16]
 Slots = NDArray[np.int64]

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from service.arrays import Codes, Integers
 from service.engine.inverted import Built, Indexes, Listing, is_indexed
-from service.engine.pages import PAGE_BITS, PAGE_SLOTS, pages_for, pages_of
+from service.engine.pages import PAGE_BITS, pages_for, pages_of
 from service.engine.vectors import Replaced, VectorBlocks
 from service.query.columns import Coding
+from service.query.division import PAGE_SLOTS
 from service.query.schema import CategoryColumn, Table
 from service.query.vector_columns import VectorCoding
 

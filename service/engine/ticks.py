@@ -17,7 +17,8 @@ from service.arrays import Integers, Mask, narrowest
 from service.core.release import Participants, Release
 from service.core.renyi_filter import Touched
 from service.engine.memory import DatasetMemory
-from service.engine.pages import PAGE_SLOTS, FirstTicks
+from service.engine.pages import FirstTicks
+from service.query.division import PAGE_SLOTS
 
 NO_TICKS: Final[FirstTicks] = np.zeros(0, dtype=np.uint16)
 

@@ -35,8 +35,6 @@ from service.ledger.ports.transaction import Transaction
 from service.maintenance.journal_state import JournalState
 from service.maintenance.replay import Visitor, Watch, replay
 
-__all__ = ["NoBudget", "NormsMissing", "QueryOutcome", "SupposedReplay", "SupposedRule"]
-
 SupposedRule = Literal["skip", "drop", "clip"]
 """The rule for an individual that cannot pay; under `clip` its vector is shortened to what is left."""
 

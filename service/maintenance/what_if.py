@@ -21,10 +21,8 @@ from service.ledger.model.rows import DatasetRecord
 from service.ledger.model.stated_guarantee import GuaranteeMismatch, StatedGuarantee
 from service.ledger.ports.store import Store
 from service.maintenance.replay import Watch
-from service.maintenance.supposed_replay import NoBudget, NormsMissing, QueryOutcome, SupposedReplay, SupposedRule
+from service.maintenance.supposed_replay import NoBudget, QueryOutcome, SupposedReplay, SupposedRule
 from service.reads.ledger import DELTA_OF_RHO_GUARANTEE
-
-__all__ = ["NoBudget", "NormsMissing", "QueryOutcome", "WhatIf", "what_if"]
 
 
 @dataclass(slots=True, kw_only=True)

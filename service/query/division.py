@@ -14,16 +14,6 @@ from numpy.typing import NDArray
 
 from service.query.schema import EventsTable, IndividualsTable
 
-__all__ = [
-    "PAGE_SLOTS",
-    "UNDIVIDED",
-    "ShardPlace",
-    "at_each_shard",
-    "people_at_fullest",
-    "rows_at_fullest",
-    "shards_for",
-]
-
 PAGE_SLOTS: Final = 2**16
 """The slots of a page. Memory by slot is held in whole pages, up to an eighth more of them than are in use."""
 SHARD_CAPACITY_MIN: Final = 2**20

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from service.accounting.statements import advisory_epsilon
 from service.core.charge import rho_of_units
-from service.engine.pages import PAGE_SLOTS
 from service.ledger.model.errors import Unavailable
 from service.ledger.model.ledger_entry import EntryRecord
 from service.ledger.model.rows import DatasetRecord, Head
 from service.ledger.model.views import BudgetSummary, ShareBin, TypicalQuery
 from service.ledger.ports.transaction import Transaction
+from service.query.division import PAGE_SLOTS
 from service.query.words import in_words
 from service.reads.ledger import PAGE_BYTES_MAX, delta_of, is_all_gaussian, snapshot
 from service.writer.state import DatasetState

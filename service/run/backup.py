@@ -23,7 +23,7 @@ from service.ledger.ports.witness import Witness, WitnessUnavailable
 from service.run.adapters import now, store_of
 from service.run.home import known_pepper, servers_of
 from service.settings.settings import Settings, SettingsError
-from service.store.postgres.dump import Dumped, NotRestored, dump, restore, set_aside
+from service.store.postgres.dump import Dumped, dump, restore, set_aside
 from service.store.postgres.registrations import check_known, migrate
 from service.store.witness.file import FileWitness
 from service.writer.rollback.guard import witness_name
@@ -161,6 +161,3 @@ def _fitting_pepper(settings: Settings, stated: dict[str, Any]) -> Pepper:
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-__all__ = ["BackupUnusable", "NotRestored", "back_up", "put_back", "told_losses"]

@@ -26,9 +26,8 @@ from pydantic import TypeAdapter
 from service.arrays import Codes, Integers, Mask
 from service.engine.ingest import Keys, Problems, RowError, Rows, RowsProblem
 from service.engine.key_digests import key_digests, row_digests
-from service.engine.memory import SlotCodes
 from service.engine.pages import union
-from service.engine.people import as_slice
+from service.engine.people import SlotCodes, as_slice
 from service.ledger.model.api_keys import Pepper
 from service.ledger.model.errors import InvalidRequest, InvalidRows, KeyConflict, NotFound, OverLimit, PersonOverLimit
 from service.ledger.model.journal import UploadOutcome, UploadRecord, UploadRequest, told_slots

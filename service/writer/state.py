@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 
 from service.arrays import Codes, Integers
 from service.core.laws import PREPAID
-from service.engine.memory import NO_SLOTS, SlotCodes, null_codes
-from service.engine.pages import PAGE_SLOTS, pages_for
+from service.engine.memory import NO_SLOTS, null_codes
+from service.engine.pages import pages_for
+from service.engine.people import SlotCodes
 from service.ledger.model.ledger_entry import LedgerEntry
 from service.ledger.model.rows import AccountColumns, Checkpoint, DatasetRecord, Head, OwnAccount
 from service.ledger.ports.shards import ShardLost
 from service.ledger.ports.store import CommitRejected, HeadMoved
 from service.ledger.ports.transaction import Transaction
 from service.query.columns import stored_codings
+from service.query.division import PAGE_SLOTS
 from service.query.plan import Plan
 from service.query.schema import Schema
 from service.query.vector_columns import vectors_of

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.arrays import uniform
-from service.engine.pages import PAGE_SLOTS, PageTotals
+from service.engine.pages import PageTotals
 from service.ledger.model.ledger_entry import LedgerEntry, answer_digest
 from service.ledger.model.pieces import Measure, Quantities, pieces_of
 from service.ledger.model.rows import AnswerRecord, DatasetRecord, Head, PrincipalRecord
 from service.ledger.model.stated_guarantee import Guarantee
 from service.ledger.ports.store import Store
+from service.query.division import PAGE_SLOTS
 from service.query.keys import Key
 from service.query.schema import Schema
 from service.store.postgres.store import PostgresStore

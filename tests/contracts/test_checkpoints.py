@@ -6,9 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from service.engine.pages import PAGE_SLOTS, PageTotals
+from service.engine.pages import PageTotals
 from service.ledger.model.rows import Checkpoint, DatasetRecord
 from service.ledger.ports.store import Store
+from service.query.division import PAGE_SLOTS
 from tests.contracts.stores import answer, append, entry
 
 pytestmark = pytest.mark.slow

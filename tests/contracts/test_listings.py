@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.engine.pages import PAGE_SLOTS
 from service.ledger.model.ledger_entry import EntryRecord, LedgerEntry
 from service.ledger.model.pieces import Outcome, OwnOutcome
 from service.ledger.model.rows import Checkpoint, DatasetRecord, EntryFilter, OwnCharge
 from service.ledger.ports.store import Store
+from service.query.division import PAGE_SLOTS
 from service.query.keys import Key
 from tests.contracts.stores import (
     ANALYST,

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from service.engine.pages import PAGE_SLOTS, PageTotals
+from service.engine.pages import PageTotals
 from service.ledger.model.rows import Checkpoint, DatasetRecord, StoredPage
 from service.ledger.ports.store import Store
+from service.query.division import PAGE_SLOTS
 from service.query.keys import Key
 from tests.contracts.stores import entry, priced_entry
 

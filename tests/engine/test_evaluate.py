@@ -15,10 +15,10 @@ from service.core.noise import rounded_gaussian
 from service.core.release import Contributions, Release
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
-from service.engine.pages import PAGE_SLOTS
 from service.engine.prepared import prepared
 from service.engine.sparse_vectors import BrokenInvariant
 from service.query.conditions import conjunction
+from service.query.division import PAGE_SLOTS
 from service.query.items.sum import Sum
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query

@@ -23,8 +23,8 @@ from service.engine.inverted import (
     is_indexed,
 )
 from service.engine.memory import DatasetMemory
-from service.engine.pages import PAGE_SLOTS
 from service.query.columns import Coding, coding_of
+from service.query.division import PAGE_SLOTS
 from service.query.plan import Plan
 from service.query.schema import CategoryColumn, Column, IntegerColumn, RealColumn, Schema
 from tests.digests import with_digests

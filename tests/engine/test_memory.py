@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from service.core.charge import LIMIT_UNITS_MAX
-from service.engine.memory import PAGE_SLOTS, DatasetMemory
+from service.engine.memory import DatasetMemory
+from service.query.division import PAGE_SLOTS
 from tests.digests import with_digests
 from tests.engine.worlds import ROWS_MAX, SCHEMA
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from service.arrays import FEW
 from service.core.renyi_filter import Touched
 from service.engine.memory import DatasetMemory
-from service.engine.pages import PAGE_SLOTS, Counters, pages_of
+from service.engine.pages import Counters, pages_of
+from service.query.division import PAGE_SLOTS
 from tests.engine.worlds import SCHEMA
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from service.engine import events, inverted, people
 from service.engine.memory import DatasetMemory
-from service.engine.pages import PAGE_SLOTS
+from service.query.division import PAGE_SLOTS
 from tests.digests import with_digests
 from tests.engine.blocks import ALWAYS, NEVER, answered
 from tests.engine.worlds import BUDGET, PERSON, SCHEMA, Row, memory_of, of_visits, plan_of, query_of, rows, uploaded

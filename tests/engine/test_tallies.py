@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from service.engine import events, tallies
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
-from service.engine.pages import PAGE_SLOTS
+from service.query.division import PAGE_SLOTS
 from service.query.plan import Plan
 from service.query.schema import Schema
 from tests.engine.worlds import Vector, vectors

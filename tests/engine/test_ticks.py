@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from service.core.renyi_filter import Touched
 from service.engine.memory import DatasetMemory
-from service.engine.pages import PAGE_SLOTS
 from service.engine.ticks import NO_TICKS, TickCounts
+from service.query.division import PAGE_SLOTS
 from service.query.schema import Schema
 from tests.digests import with_digests
 

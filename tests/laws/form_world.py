@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from service.core.charge import LIMIT_UNITS_MAX
 from service.core.release import Block
-from service.engine.pages import PAGE_SLOTS
 from service.ledger.model.analyst_views import StoredAnswer
 from service.ledger.model.ledger_entry import LedgerEntry
 from service.ledger.model.rows import DatasetRecord, Head, SlotsInUse
 from service.ledger.model.views import Principal
+from service.query.division import PAGE_SLOTS
 from service.query.keys import Key
 from service.query.plan import Plan
 from service.writer.batch import Batch

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from service.arrays import first, is_uniform, uniform
 from service.core.release import Contributions
 from service.core.renyi_filter import Touched
-from service.engine.pages import PAGE_SLOTS
+from service.query.division import PAGE_SLOTS
 from tests.core.contributions import as_list
 
 Blocks = Iterable[Contributions]

@@ -14,12 +14,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from service.engine.pages import PAGE_SLOTS, slots_on
+from service.engine.pages import slots_on
 from service.ledger.model.journal import told_slots
 from service.ledger.model.rows import Checkpoint
 from service.maintenance.replay import replay
 from service.maintenance.verify.journal import check_journal
 from service.maintenance.verify.ledger import LedgerCheck
+from service.query.division import PAGE_SLOTS
 from service.query.keys import Key
 from service.writer.state import DatasetState
 from tests.contracts.stores import answer, dataset, entry, totals

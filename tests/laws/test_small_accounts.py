@@ -15,11 +15,12 @@ import pytest
 from service.core.laws import Gaussian
 from service.core.release import Contributions, QueryTerms, Release
 from service.core.renyi_filter import Touched
-from service.engine.pages import PAGE_SLOTS, Counters
+from service.engine.pages import Counters
 from service.ledger.model.journal import told_slots
 from service.ledger.model.ledger_entry import LedgerEntry
 from service.ledger.model.pieces import pieces_of
 from service.maintenance.reconcile import burn
+from service.query.division import PAGE_SLOTS
 from service.query.keys import Key
 from service.writer.shards.shard import measure_of
 from service.writer.state import DatasetState

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from service.engine.memory import NO_SLOTS
-from service.engine.pages import PAGE_SLOTS
 from service.ledger.model.journal import told_slots
 from service.ledger.ports.telemetry import NULL_TELEMETRY
+from service.query.division import PAGE_SLOTS
 from service.workflows.replica import Replica
 from tests.factories import SeededEntropy, open_replica, register, upload
 from tests.leaks.worlds import (

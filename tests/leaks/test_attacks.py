@@ -30,7 +30,7 @@ from loadtests.probes import Features, encoded
 from loadtests.separating import Interval, Separation
 from loadtests.worst_data import made, one_paused
 from loadtests.writer_work import state_of
-from service.engine.pages import PAGE_SLOTS
+from service.query.division import PAGE_SLOTS
 from service.query.parse import BODY_BYTES_MAX, parse_query
 from service.query.plan import compile_query
 from service.query.schema import Schema

@@ -48,9 +48,8 @@ from loadtests.worst_data import (
 from loadtests.writer_work import work
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO, charge_units
 from service.engine.memory import DatasetMemory
-from service.engine.pages import PAGE_SLOTS
 from service.query.cost import Speed, cost_of
-from service.query.division import at_each_shard, rows_at_fullest
+from service.query.division import PAGE_SLOTS, at_each_shard, rows_at_fullest
 
 PEOPLE = 5000
 TWO_PAGES = 2 * PAGE_SLOTS - 1000

@@ -23,10 +23,10 @@ from service.accounting.monitor import coefficients
 from service.core.release import Block, Contributions
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
-from service.engine.pages import PAGE_SLOTS
 from service.engine.ticks import TickCounts
 from service.ledger.model.pieces import pieces_of
 from service.ledger.model.rows import SlotsInUse
+from service.query.division import PAGE_SLOTS
 from service.query.plan import Plan
 from service.writer.shards.divided import DividedShards
 from service.writer.shards.shard import Shard, Turn, measure_of

@@ -16,7 +16,8 @@ from service.ledger.model.stated_guarantee import StatedGuarantee
 from service.maintenance.amend import amend_erased
 from service.maintenance.prune import prune
 from service.maintenance.reconcile import reconcile
-from service.maintenance.what_if import NoBudget, NormsMissing, QueryOutcome, WhatIf, what_if
+from service.maintenance.supposed_replay import NoBudget, NormsMissing, QueryOutcome
+from service.maintenance.what_if import WhatIf, what_if
 from service.query.keys import Key
 from service.workflows.individual import lowering, pausing
 from service.workflows.replica import Replica

@@ -7,7 +7,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.pages import PAGE_SLOTS, PageTotals
+from service.engine.pages import PageTotals
 from service.ledger.model.amendments import Amendment, OwnPart
 from service.ledger.model.journal import JournalAct, UploadRecord
 from service.ledger.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
@@ -32,6 +32,7 @@ from service.ledger.model.rows import (
     StoredPage,
 )
 from service.query.columns import stored_codings
+from service.query.division import PAGE_SLOTS
 from service.query.keys import Key
 from service.query.vector_columns import vectors_of
 from tests.memory.tables import Dataset, chosen, first_of

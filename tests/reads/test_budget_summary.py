@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.engine.pages import PAGE_SLOTS
 from service.ledger.model.errors import Unavailable
 from service.ledger.model.views import TypicalQuery
+from service.query.division import PAGE_SLOTS
 from service.reads.budget_summary import RECENT, AllAccounts, LedgerFacts, all_accounts, summary
 from service.workflows.replica import Replica
 from service.writer.threads import WriterThread

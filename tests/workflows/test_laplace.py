@@ -15,8 +15,9 @@ from service.core.charge import UNITS_PER_RHO
 from service.core.laplace import laplace_worst_case_units
 from service.ledger.model.errors import InvalidRequest
 from service.ledger.model.stated_guarantee import StatedGuarantee
+from service.maintenance.supposed_replay import NoBudget
 from service.maintenance.verify.report import verify_all
-from service.maintenance.what_if import NoBudget, what_if
+from service.maintenance.what_if import what_if
 from service.workflows.replica import Replica
 from tests.factories import analyst, ask, individual_named, open_replica, register, upload
 from tests.memory.store import MemoryStore

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import orjson
 import pytest
 
-from service.engine.pages import PAGE_SLOTS
 from service.ledger.model.ledger_entry import LedgerEntry
+from service.query.division import PAGE_SLOTS
 from service.query.parse import parse_query
 from service.store.entropy import system_entropy
 from tests.factories import PassiveReplica, analyst

@@ -7,9 +7,9 @@ import pytest
 
 from service.arrays import Codes
 from service.engine.inverted import Inverted
-from service.engine.pages import PAGE_SLOTS
 from service.ledger.ports.store import StoreUnavailable
 from service.query.columns import Coding
+from service.query.division import PAGE_SLOTS
 from service.query.keys import Key
 from service.workflows.replica import Replica
 from service.writer.state import DatasetState

@@ -18,9 +18,10 @@ import rfc8785
 from service.arrays import Integers
 from service.engine import ingest
 from service.engine.ingest import upload_size
-from service.engine.pages import PAGE_SLOTS, pages_of
+from service.engine.pages import pages_of
 from service.ledger.model.rows import Address
 from service.ledger.model.views import UploadReport
+from service.query.division import PAGE_SLOTS
 
 TOUCHED_BYTES_MAX: Final = 2**16
 """The most bytes of a compressed bitmap; the detail of an act is read by every replica."""

@@ -25,21 +25,6 @@ from service.ledger.model.priced import Priced
 from service.query.canonical import canonical_json
 from service.query.stated_noise import unpacked
 
-__all__ = [
-    "FORMAT",
-    "GENESIS",
-    "SALT_BYTES",
-    "EntryRecord",
-    "Kind",
-    "LedgerEntry",
-    "PublicEntry",
-    "answer_digest",
-    "chain_hash",
-    "genesis",
-    "private_digest",
-    "public_facts",
-]
-
 Kind = Literal["query", "burn"]
 
 FORMAT: Final = 2

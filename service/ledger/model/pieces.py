@@ -25,26 +25,6 @@ from service.core.laws import Law
 from service.core.release import Participants
 from service.core.renyi_filter import Touched
 
-__all__ = [
-    "CONTENT_BYTES_MAX",
-    "STRETCH_SLOTS",
-    "TWO_NORMS_BYTES_MAX",
-    "WHOLE",
-    "Measure",
-    "Outcome",
-    "OwnOutcome",
-    "Piece",
-    "Quantities",
-    "joined",
-    "may_be_whole",
-    "number_for",
-    "pieces_digest",
-    "pieces_of",
-    "prices_of",
-    "stretches_of",
-    "within",
-]
-
 STRETCH_SLOTS: Final = 2**15
 """A piece has 8 KiB, and the amounts: the part of a dense query that a receipt reads."""
 WHOLE: Final = -1

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.arrays import Integers, exact_sum
-from service.engine.pages import PAGE_SLOTS, FirstTicks, PageTotals, pages_for, slots_on
+from service.engine.pages import FirstTicks, PageTotals, pages_for, slots_on
 from service.ledger.model.priced import Priced
 from service.ledger.model.rows import StoredPage
 from service.maintenance.verify.accounts import NAMED_MAX
+from service.query.division import PAGE_SLOTS
 
 _TAG: Final = b"sparing totals 1\0"
 _PAGE: Final = Struct("!qq")  # number, sequence

@@ -20,9 +20,6 @@ from service.store.postgres.listings import escaped
 from service.store.postgres.rows import by_name, columns_of, insertion
 from service.store.postgres.sessions import SessionPool
 
-__all__ = ["PepperMismatch", "PostgresPrincipals", "PostgresSignIns", "PostgresSummaries", "check_pepper"]
-
-
 _PRINCIPAL_COLUMNS: Final = columns_of(PrincipalRecord)
 _SIGN_IN_COLUMNS: Final = columns_of(SignIn)
 _ADDED_AT_ONCE: Final = 1000

@@ -13,7 +13,6 @@ from psycopg import sql
 
 from service.accounting.laws import tick_of
 from service.core.laws import PREPAID, Gaussian
-from service.engine.pages import PAGE_SLOTS
 from service.ledger.model.journal import TOUCHED, JournalAct, UploadRecord
 from service.ledger.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
 from service.ledger.model.parameters import LEAST_BYTES, KeptParameters
@@ -34,6 +33,7 @@ from service.ledger.model.rows import (
     SlotsInUse,
     StoredPage,
 )
+from service.query.division import PAGE_SLOTS
 from service.query.keys import Key
 from service.store.postgres.accounts import (
     EXCEPTIONS,

@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 
 from service.arrays import Integers
-from service.engine.memory import SlotCodes
 from service.engine.pages import union
+from service.engine.people import SlotCodes
 from service.ledger.model.journal import JournalAct, joined_slots, rows_slots
 from service.ledger.model.rows import SlotsInUse
 from service.ledger.ports.transaction import Transaction

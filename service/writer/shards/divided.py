@@ -13,13 +13,14 @@ from typing import Any, Final
 import numpy as np
 
 from service.arrays import Codes, Integers
-from service.engine.memory import NO_SLOTS, SlotCodes
-from service.engine.pages import PAGE_SLOTS, PageTotals
+from service.engine.memory import NO_SLOTS
+from service.engine.pages import PageTotals
+from service.engine.people import SlotCodes
 from service.ledger.model.ledger_entry import LedgerEntry
 from service.ledger.model.pieces import STRETCH_SLOTS, WHOLE, Piece, may_be_whole, pieces_of, stretches_of
 from service.ledger.model.rows import AccountColumns, DatasetRecord, SlotsInUse, StoredPage
 from service.ledger.ports.shards import Lane, ShardChannel, ShardLost
-from service.query.division import ShardPlace, at_each_shard, rows_at_fullest
+from service.query.division import PAGE_SLOTS, ShardPlace, at_each_shard, rows_at_fullest
 from service.query.plan import Plan
 from service.query.schema import IndividualsTable
 from service.writer.shards.shard import Shard, ShardRelease, Turn, listed

@@ -18,8 +18,9 @@ from service.arrays import Codes, Integers, compress, kept
 from service.core.release import Block, Participants, Release, answer
 from service.core.renyi_filter import Touched
 from service.engine.evaluate import contributions
-from service.engine.memory import NO_SLOTS, Change, DatasetMemory, SlotCodes
-from service.engine.pages import PAGE_BITS, PAGE_SLOTS, PageTotals, pages_of, slots_on
+from service.engine.memory import NO_SLOTS, Change, DatasetMemory
+from service.engine.pages import PAGE_BITS, PageTotals, pages_of, slots_on
+from service.engine.people import SlotCodes
 from service.engine.reduction import reduced
 from service.engine.ticks import NO_TICKS, TickCounts
 from service.failpoints import reach
@@ -27,10 +28,8 @@ from service.ledger.model.ledger_entry import LedgerEntry
 from service.ledger.model.pieces import Measure, Piece, may_be_whole, pieces_of, prices_of, stretches_of, within
 from service.ledger.model.rows import AccountColumns, DatasetRecord, SlotsInUse, StoredPage
 from service.ledger.ports.store import HeadMoved
-from service.query.division import UNDIVIDED, ShardPlace
+from service.query.division import PAGE_SLOTS, UNDIVIDED, ShardPlace
 from service.query.plan import Plan
-
-__all__ = ["SLOTS_RESERVED_MAX", "Shard", "ShardRelease", "SlotCodes", "Turn", "measure_of"]
 
 SLOTS_RESERVED_MAX: Final = 2**22
 """The accounts of so many slots never have to be copied when individuals join; beyond that, each time they grow."""

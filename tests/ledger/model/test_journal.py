@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.engine.pages import PAGE_SLOTS
 from service.ledger.model import journal
 from service.ledger.model.journal import joined_slots, rows_slots, told_slots
+from service.query.division import PAGE_SLOTS
 
 SLOTS = st.sets(st.integers(0, 300) | st.integers(10**6, 10**6 + 300)).map(sorted)
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from service.engine.pages import PAGE_SLOTS
 from service.ledger.model.journal import told_slots
 from service.maintenance.verify.report import verify_all
 from service.query.columns import codings_of
+from service.query.division import PAGE_SLOTS
 from service.query.keys import Key
 from service.workflows.replica import Replica
 from tests.digests import with_digests

@@ -14,11 +14,11 @@ from uuid import UUID
 import orjson
 import pytest
 
-from service.engine.pages import PAGE_SLOTS
 from service.ledger.model.errors import Fenced, InvalidRequest, Unavailable
 from service.ledger.model.views import Principal
 from service.ledger.ports.shards import ShardLost
 from service.maintenance.reconcile import reconcile
+from service.query.division import PAGE_SLOTS
 from service.query.keys import Key
 from service.query.parse import parse_query
 from service.workflows.replica import Replica

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from service.core.noise import rounded_gaussian
-from service.engine.pages import PAGE_SLOTS
 from service.ledger.ports.store import HeadMoved
-from service.query.division import ShardPlace
+from service.query.division import PAGE_SLOTS, ShardPlace
 from service.writer.shards.shard import Shard
 from tests.contracts.stores import dataset
 from tests.core.injected import seeded
