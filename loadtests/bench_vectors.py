@@ -149,7 +149,7 @@ def load_s(length: int) -> float:
             slots, held = transaction.records("people")
             memory.add_individuals(slots, held, np.full(slots.size, LIMIT_UNITS_MAX))
         taken_s = time.monotonic() - began
-        if sum(block.nbytes for block in memory.people.vectors["image"]._blocks.values()) < PEOPLE * length:
+        if memory.people.vectors["image"].kept_bytes < PEOPLE * length:
             raise RuntimeError("not all vectors were loaded")
         store.close()
         return taken_s

@@ -28,7 +28,6 @@ from service.embedded.home import (
 from service.embedded.process import EmbeddedServerError, arguments_of, run_program
 from service.embedded.server import EmbeddedServer, end_orphans
 
-SERVER = "postgres"
 DATABASE = "sparing"
 SUPERUSER = "sparing"
 MAINTENANCE_DATABASE = "postgres"
@@ -36,10 +35,7 @@ PASSWORD_FILE = "postgres.password"  # noqa: S105 -- the file's name
 PORT = 5432  # names the socket file; no port is opened
 INITDB_TIMEOUT_S = 300.0
 PREDECESSOR_TIMEOUT_S = 120.0  # a fast shutdown writes a checkpoint first
-START_TIMEOUT_S = 600.0  # recovery after a crash replays the log first
 CONNECT_TIMEOUT_S = 10
-# Fast shutdown; then immediate, which is as safe as a power cut; then the end.
-STOP_STEPS = ((signal.SIGINT, 60.0), (signal.SIGQUIT, 15.0), (signal.SIGKILL, 5.0))
 SETTINGS: Mapping[str, str] = {
     "fsync": "on",
     "full_page_writes": "on",
@@ -59,9 +55,10 @@ class EmbeddedPostgres(EmbeddedServer):
     """The embedded Postgres of a home; a context manager that starts and stops it. Its URL is for libpq."""
 
     title = "Postgres"
-    server = SERVER
-    start_timeout_s = START_TIMEOUT_S
-    stop_steps = STOP_STEPS
+    server = "postgres"
+    start_timeout_s = 600.0  # recovery after a crash replays the log first
+    # Fast shutdown; then immediate, which is as safe as a power cut; then the end.
+    stop_steps = ((signal.SIGINT, 60.0), (signal.SIGQUIT, 15.0), (signal.SIGKILL, 5.0))
     death_signal = signal.SIGINT
 
     def __init__(

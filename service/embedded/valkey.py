@@ -19,16 +19,13 @@ from service.embedded.home import PRIVATE_ROOT, VALKEY, Home, make_server_direct
 from service.embedded.process import EmbeddedServerError
 from service.embedded.server import EmbeddedServer, end_orphans
 
-SERVER = "valkey"
 PASSWORD_FILE = "valkey.password"  # noqa: S105 -- the file's name
 PASSWORD_FORM = re.compile("[0-9a-f]{64}")
 SOCKET = "valkey.sock"
 CONFIGURATION = "valkey.conf"
 MEMORY_MB_MAX = 256
 PREDECESSOR_TIMEOUT_S = 10.0
-START_TIMEOUT_S = 20.0
 CONNECT_TIMEOUT_S = 5.0
-STOP_STEPS = ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
 
 
 class EmbeddedValkey(EmbeddedServer):
@@ -38,9 +35,9 @@ class EmbeddedValkey(EmbeddedServer):
     """
 
     title = "Valkey"
-    server = SERVER
-    start_timeout_s = START_TIMEOUT_S
-    stop_steps = STOP_STEPS
+    server = "valkey"
+    start_timeout_s = 20.0
+    stop_steps = ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
     death_signal = signal.SIGKILL
 
     def __init__(

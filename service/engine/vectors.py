@@ -57,6 +57,11 @@ class VectorBlocks:
         self.coding = coding
         self._blocks: Mapping[int, Codes] = {}
 
+    @property
+    def kept_bytes(self) -> int:
+        """The bytes of all blocks."""
+        return sum(block.nbytes for block in self._blocks.values())
+
     def view(self) -> VectorView:
         """The vectors as they are now."""
         return VectorView(self._blocks)

@@ -72,7 +72,7 @@ def test_only_touched_blocks_are_replaced() -> None:
     """The others are the same objects, and a block without a vector is not kept."""
     blocks = VectorBlocks(CODING)
     blocks.put(blocks.changed(slots_of([]), slots_of([0, BLOCK_SLOTS]), rows_of([(1, 2), (3, 4)])))
-    assert sum(block.nbytes for block in blocks._blocks.values()) == 2 * 3 * BLOCK_SLOTS
+    assert blocks.kept_bytes == 2 * 3 * BLOCK_SLOTS
     first, second = (rows for _, rows in blocks.view().parts(slice(0, 2 * BLOCK_SLOTS)))
     blocks.put(blocks.changed(slots_of([BLOCK_SLOTS]), slots_of([]), rows_of([])))
     (_, kept), (_, emptied) = blocks.view().parts(slice(0, 2 * BLOCK_SLOTS))
@@ -82,7 +82,7 @@ def test_only_touched_blocks_are_replaced() -> None:
     assert emptied is None
     assert second is not None
     assert second[0].tolist() == [1, 3, 4]
-    assert sum(block.nbytes for block in blocks._blocks.values()) == 3 * BLOCK_SLOTS
+    assert blocks.kept_bytes == 3 * BLOCK_SLOTS
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 0), (5, 6), (BLOCK_SLOTS - 1, BLOCK_SLOTS + 1), (0, END)])
@@ -135,7 +135,7 @@ def test_a_dataset_holds_vectors_beside_its_columns() -> None:
     assert "pixels" not in dataset.people.columns
     dataset.erase(4)
     assert held(dataset.people.vectors["pixels"].view()) == {}
-    assert not dataset.people.vectors["pixels"]._blocks
+    assert dataset.people.vectors["pixels"].kept_bytes == 0
     again = with_digests({"age": codes["age"][:1], "pixels": rows_of([(5, 6)])}, "a")
     dataset.add_individuals(slots_of([4]), again, slots_of([9]))
     assert held(dataset.people.vectors["pixels"].view()) == {4: [5, 6]}

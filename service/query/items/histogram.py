@@ -49,12 +49,9 @@ class OfColumn(Closed):
 
 
 def _histogram_kind(node: object) -> str:
-    kinds = [kind for kind in ("bin", "bucket") if (isinstance(node, dict) and kind in node) or _kind_of(node) == kind]
+    stated = getattr(node, "KIND", None)
+    kinds = [kind for kind in ("bin", "bucket") if (isinstance(node, dict) and kind in node) or stated == kind]
     return f"({kinds[0]})" if kinds else "(column)"
-
-
-def _kind_of(node: object) -> object:
-    return getattr(node, "KIND", None)
 
 
 class HistogramItem(Item):

@@ -79,7 +79,7 @@ class DividedShards:
 
     def add_rows(self, table: str, slots: Integers, codes: Mapping[str, Codes]) -> None:
         """Load rows (n of them) of a table, each at its shard."""
-        self._each("queries", "add_rows", lambda place: ((table, *_on(place, slots, codes)), {}))
+        self._some(self._channels, "queries", "add_rows", lambda place: ((table, *_on(place, slots, codes)), {}))
 
     def index_categories(self) -> None:
         """Make the indexes that a load ends with."""
@@ -95,7 +95,7 @@ class DividedShards:
 
     def replay(self, entry: LedgerEntry) -> None:
         """Debit an entry where a page does not have it. Raises FilterViolation, IndexError beyond the pages."""
-        self._each("queries", "replay", lambda place: ((_for(place, entry),), {}))
+        self._some(self._channels, "queries", "replay", lambda place: ((_for(place, entry),), {}))
 
     def pages_since(self, seq: int) -> dict[int, PageTotals]:
         """Copies of the pages that an entry after `seq` has touched."""
@@ -114,7 +114,9 @@ class DividedShards:
 
     def take_back(self, entries: Sequence[LedgerEntry]) -> None:
         """Credit what the queries of the last batch have charged."""
-        self._each("queries", "take_back", lambda place: (([_for(place, entry) for entry in entries],), {}))
+        self._some(
+            self._channels, "queries", "take_back", lambda place: (([_for(place, entry) for entry in entries],), {})
+        )
 
     def take_prepared(self) -> bool:
         """Tell whether no index was missing in the last answers; shards take those that were made by themselves."""
@@ -130,7 +132,7 @@ class DividedShards:
             here = place.holds(listed)
             return (change,), {"slots_used": slots_used, "slots": listed[here], "limits": limits[here]}
 
-        self._each("queries", "put", at)
+        self._some(self._channels, "queries", "put", at)
 
     def grow(self, slots: int) -> None:
         """Make room for so many slots."""
@@ -145,7 +147,7 @@ class DividedShards:
             slots, limits, present, paused = columns
             return (SlotsInUse(slots=slots, limits=limits, present=present, paused=paused),), {}
 
-        self._each("queries", "set_accounts", at)
+        self._some(self._channels, "queries", "set_accounts", at)
 
     def set_limit(self, slot: int, units: int) -> None:
         """Lower a limit, where it is durable already."""
@@ -187,7 +189,7 @@ class DividedShards:
                 "added": {table: _on(place, slots, codes) for table, (slots, codes) in (added or {}).items()},
             }
 
-        self._each("records", "changed", at)
+        self._some(self._channels, "records", "changed", at)
         return number
 
     def make_room(self, load: int, slots: int) -> None:
@@ -202,7 +204,9 @@ class DividedShards:
     def event_counts(self, load: int, table: str, slots: Integers) -> Integers:
         """The number of rows that each individual in `slots` (n,) would hold if these n rows were added, (n,)."""
         marks = [ShardPlace(number, self.count).holds(slots) for number in self._channels]
-        parts = self._each("records", "event_counts", lambda place: ((load, table, slots[marks[place.number]]), {}))
+        parts = self._some(
+            self._channels, "records", "event_counts", lambda place: ((load, table, slots[marks[place.number]]), {})
+        )
         counts = np.empty(slots.size, dtype=np.int64)
         for here, part in zip(marks, parts, strict=True):
             counts[here] = part
@@ -230,9 +234,6 @@ class DividedShards:
 
     def _all(self, lane: Lane, call: str, *arguments: object, **named: object) -> list[Any]:
         return self._some(self._channels, lane, call, lambda _: (arguments, named))
-
-    def _each(self, lane: Lane, call: str, at: Callable[[ShardPlace], _Call]) -> list[Any]:
-        return self._some(self._channels, lane, call, at)
 
     def _some(
         self, numbers: Sequence[int] | Mapping[int, Any], lane: Lane, call: str, at: Callable[[ShardPlace], _Call]
