@@ -83,10 +83,6 @@ class Readiness:
         except ClockImplausible as fault:
             return ReadinessReport(codes=[fault.slug])
 
-    def problems(self) -> list[str]:
-        """The codes of what keeps the whole process from serving, none when ready."""
-        return self.report().codes
-
     def is_ready(self) -> bool:
         """Tell whether there are none; False too while the database does not say so within LOOK_S. For a gauge."""
         with self._lock:
@@ -95,7 +91,7 @@ class Readiness:
                 look = self._look_under_way = threading.Thread(target=self.report, name="readiness", daemon=True)
                 look.start()
         look.join(LOOK_S)
-        return not look.is_alive() and not self.problems()
+        return not look.is_alive() and not self.report().codes
 
     def datasets_for(self, principal: Principal) -> dict[str, str]:
         """The code of each dataset that a principal may use, `open` or why it is closed. Raises StoreUnavailable."""

@@ -407,7 +407,7 @@ def test_a_damaged_dataset_is_closed_and_the_other_is_not(
     assert [code(replica, name) for name in NAMES] == ["ledger-damaged", None]
     (line,) = lines_of(caplog, "sparing.incidents")
     assert line.startswith("incident start check of dataset 1: ledger row 1: its contents do not give its hash error=")
-    assert (replica.fenced(), replica.readiness.problems()) == (1, [])
+    assert (replica.fenced(), replica.readiness.report().codes) == (1, [])
     assert replica.readiness.report().counts() == {"ledger-damaged": 1}
     assert replica.readiness.check_witnesses() == ["ledger-damaged"]
     who = analyst(replica)

@@ -36,12 +36,12 @@ def test_one_closed_dataset_keeps_no_other_from_being_served(replica: Replica, a
 def test_without_an_open_dataset_the_process_is_not_ready(replica: Replica) -> None:
     """Until another process has registered one that is open."""
     close(replica, "survey")
-    assert replica.readiness.problems() == ["ledger-damaged"]
+    assert replica.readiness.report().codes == ["ledger-damaged"]
     assert not replica.readiness.is_ready()
     register(replica, "town")
-    assert replica.readiness.problems() == []
+    assert replica.readiness.report().codes == []
     replica.curators.delete("town")
-    assert replica.readiness.problems() == ["ledger-damaged"]
+    assert replica.readiness.report().codes == ["ledger-damaged"]
 
 
 def test_a_process_without_datasets_is_ready(store: MemoryStore, replica: Replica) -> None:
@@ -77,9 +77,9 @@ def test_a_witness_that_is_gone_keeps_the_process_from_serving(
     witness = replica.registry.witness
     assert isinstance(witness, MemoryWitness)
     caplog.set_level("WARNING", "sparing.witness")
-    assert replica.readiness.problems() == []
+    assert replica.readiness.report().codes == []
     witness.is_gone = True
-    assert [replica.readiness.problems() for _ in range(3)] == [["witness-unavailable"]] * 3
+    assert [replica.readiness.report().codes for _ in range(3)] == [["witness-unavailable"]] * 3
     witness.is_gone = False
     assert replica.readiness.is_ready()
     told = lines_of(caplog, "sparing.witness")

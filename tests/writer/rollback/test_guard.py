@@ -132,7 +132,7 @@ def test_an_answer_that_cannot_be_witnessed_is_withheld_on_every_path(
     query_id = replica.analysts.releases(ana, cursor=None, limit=5).items[0].id
     with pytest.raises(Unavailable):
         replica.analysts.release(ana, query_id)
-    assert replica.readiness.problems() == ["witness-unavailable"]
+    assert replica.readiness.report().codes == ["witness-unavailable"]
     witness.is_away = False
     released = replica.analysts.release(ana, query_id)
     assert ask(replica, ana, "k").body == released.body
@@ -149,9 +149,9 @@ def test_readiness_tries_the_witness_again(
         witness.is_away = True
         with pytest.raises(Unavailable):
             upload(replica, "people", THREE_PEOPLE[1:])
-        assert replica.readiness.problems() == ["witness-unavailable"]
+        assert replica.readiness.report().codes == ["witness-unavailable"]
         witness.is_away = False
-        assert replica.readiness.problems() == []
+        assert replica.readiness.report().codes == []
         assert spent(replica).keys() == {"ann", "bob", "eve"}
     assert [each for each in caplog.messages if "witness" in each] == ["dataset survey: its witness cannot be written"]
 
@@ -276,7 +276,7 @@ def test_everything_is_closed_behind_the_witness(
     query_id = ask(replica, ana, "b", reuse=False).query_id
     me = replica.principals.create(role="individual", name="ann", dataset="survey", individual="ann")[0]
     store.kept = backup
-    assert replica.readiness.problems() == []  # before the first look
+    assert replica.readiness.report().codes == []  # before the first look
     closed: list[Any] = [
         lambda: ask(replica, ana, "c"),
         lambda: ask(replica, ana, "a", reuse=False),
