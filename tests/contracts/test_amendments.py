@@ -80,7 +80,7 @@ def test_an_amended_slot_reads_as_untouched_and_every_hash_holds(store: Store, r
         ] == 5 * ["untouched"]
     for old, new in zip(before, after, strict=True):
         assert new.is_itself
-        assert new.own(SLOT).outcome == "untouched"
+        assert new.quantities().own(SLOT, new.law).outcome == "untouched"
         charged, charges, left_out = old.decode()
         still, paid, out = new.decode()
         assert dict(zip(still.tolist(), paid.tolist(), strict=True)) == {

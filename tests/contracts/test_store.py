@@ -45,6 +45,7 @@ from tests.contracts.stores import (
     principal,
 )
 from tests.digests import with_digests
+from tests.memory.snapshot import public_part
 
 pytestmark = pytest.mark.slow
 MANY_BYTES = 2**20
@@ -98,7 +99,7 @@ def test_an_entry_and_its_answer_are_stored_together(store: Store, record: Datas
         assert list(transaction.entries(after=0)) == [first]
         assert list(transaction.entries(after=1)) == []
         assert transaction.known.answers == {(ANALYST, "key-1"): answer(first)}
-        assert transaction.known.reusable == {"q": first.public()}
+        assert transaction.known.reusable == {"q": public_part(first)}
         assert transaction.known.worst_cases.get(ANALYST) == WORST_CASE_UNITS
         assert transaction.known.worst_cases.get(nobody, 0) == 0
         assert (transaction.head.seq, transaction.head.hash) == (1, first.hash)
@@ -515,7 +516,7 @@ def test_the_newest_entry_of_this_epoch_is_reused(store: Store, record: DatasetR
     append(store, record, {0: 1})
     second = append(store, record, {0: 1})
     with store.transaction(record.id, lock=True, asked=asked) as transaction:
-        assert transaction.known.reusable == {"q": second.public()}
+        assert transaction.known.reusable == {"q": public_part(second)}
         transaction.journal("epoch", {"epoch": 2}, epoch=2)
         transaction.commit()
     with store.transaction(record.id, lock=True, asked=asked) as transaction:

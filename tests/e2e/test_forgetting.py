@@ -129,7 +129,7 @@ def needles_of(connection: Connection, database_url: str) -> Needles:
     with closing(PostgresStore(database_url, LEDGER_KEY)) as store, store.transaction(1, lock=False) as transaction:
         for row in list(transaction.entries(after=0))[: len(SUMS)]:
             told = row.quantities()
-            norm, (outcome, units, _) = int(told.amounts[told.touched == SLOT][0]), row.own(SLOT)
+            norm, (outcome, units, _) = int(told.amounts[told.touched == SLOT][0]), row.quantities().own(SLOT, row.law)
             assert (outcome, min(norm, units) > 10**6) == ("charged", True)
             needles[f"norm of row {row.seq}"], needles[f"charge of row {row.seq}"] = of_integer(norm), of_integer(units)
     return needles

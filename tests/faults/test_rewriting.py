@@ -96,7 +96,7 @@ class Scene:
     def outcomes(self) -> list[str]:
         """Of the erased, by entry."""
         with self.snapshot() as transaction:
-            return [entry.own(ERASED)[0] for entry in transaction.entries(after=0)]
+            return [entry.quantities().own(ERASED, entry.law)[0] for entry in transaction.entries(after=0)]
 
     def pruned_to(self) -> int:
         """The sequence that the head says is pruned."""

@@ -41,7 +41,7 @@ class RewritingMachine(RestoreMachine):
             for act in transaction.acts_of("erase"):
                 for entry in transaction.entries(after=transaction.head.pruned_seq):
                     if entry.seq <= act.at_seq:
-                        assert entry.own(act.detail["slot"]).outcome == "untouched"
+                        assert entry.quantities().own(act.detail["slot"], entry.law).outcome == "untouched"
 
     @rule(key=KEYS, age=st.sampled_from([0, 5]))
     def forget(self, key: str, age: int) -> None:

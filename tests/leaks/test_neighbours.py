@@ -137,7 +137,7 @@ def test_some_are_shortened_and_the_one_person_in_some_worlds() -> None:
                 told = entry.quantities()
                 assert told.norms_before is not None
                 assert any(0 < counted < asked for counted, asked in zip(told.amounts, told.norms_before, strict=True))
-                outcomes.add(entry.own(slot_of_one(is_last=True)).outcome)
+                outcomes.add(entry.quantities().own(slot_of_one(is_last=True), entry.law).outcome)
     assert outcomes == {"shortened", "left_out", "untouched"}
 
 

@@ -38,7 +38,7 @@ def replica(store: Store) -> Iterator[Replica]:
 
 def is_amended(store: Store, slot: int = ANN) -> bool:
     """Whether no entry holds the individual any more."""
-    return all(entry.own(slot).outcome == "untouched" for entry in entries_of(store))
+    return all(entry.quantities().own(slot, entry.law).outcome == "untouched" for entry in entries_of(store))
 
 
 @on_both_stores
@@ -50,7 +50,7 @@ def test_no_entry_holds_the_erased_and_all_accounts_stay(replica: Replica, store
     assert spent_of(replica) == before
     assert before[ANN] > 0
     assert is_amended(store)
-    assert {entry.own(1).outcome for entry in entries_of(store)} == {"charged"}
+    assert {entry.quantities().own(1, entry.law).outcome for entry in entries_of(store)} == {"charged"}
     with store.transaction(1, lock=False) as transaction:
         assert transaction.account_of(ANN).spent == before[ANN]
     assert findings(store) == []

@@ -62,7 +62,7 @@ class MemorySnapshot:
         return Known(
             answers={at: draft.whole(answer) for at, answer in draft.answers.items() if at in addresses},
             reusable={
-                entry.query_hash: entry.public()
+                entry.query_hash: public_part(entry)
                 for entry in draft.entries
                 if entry.kind == "query" and entry.query_hash in hashes and entry.epoch == draft.head.epoch
             },
@@ -100,7 +100,7 @@ class MemorySnapshot:
         page, place = draft.pages.get(slot // PAGE_SLOTS), slot % PAGE_SLOTS
         totals = PageTotals.zero() if page is None else page.totals
         seq = max(draft.head.checkpoint_seq, 0 if page is None else page.seq)
-        own = [(entry.kind, entry.own(slot)) for entry in draft.entries[seq:]]
+        own = [(entry.kind, entry.quantities().own(slot, entry.law)) for entry in draft.entries[seq:]]
         outcomes = [part.outcome for kind, part in own if kind == "query"]
         return OwnAccount(
             limit=person.limit_units,
@@ -114,7 +114,7 @@ class MemorySnapshot:
         return [entry for entry in self._draft.entries if entry.kind == "burn"]
 
     def ticks(self) -> list[PublicEntry]:
-        return [entry.public() for entry in self._draft.entries if entry.tick]
+        return [public_part(entry) for entry in self._draft.entries if entry.tick]
 
     def last_tick(self, *, up_to: int) -> int:
         return max((entry.tick for entry in self._draft.entries[:up_to]), default=0)
@@ -236,6 +236,11 @@ class MemorySnapshot:
         return first_of(earlier, [len(entry.canonical) for entry in earlier], bytes_max=bytes_max)
 
 
+def public_part(entry: LedgerEntry) -> PublicEntry:
+    """The part of an entry that does not depend on charges."""
+    return PublicEntry(**{each.name: getattr(entry, each.name) for each in fields(PublicEntry)})
+
+
 def _admits(only: EntryFilter, entry: LedgerEntry) -> bool:
     """Tell whether an entry is listed."""
     text = entry.canonical.decode().lower()
@@ -254,5 +259,5 @@ def _own_charge(entry: LedgerEntry, slot: int) -> OwnCharge:
         canonical=entry.canonical,
         asked_at=entry.asked_at,
         kind=entry.kind,
-        part=None if entry.is_pruned else entry.own(slot),
+        part=None if entry.is_pruned else entry.quantities().own(slot, entry.law),
     )

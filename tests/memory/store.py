@@ -29,6 +29,7 @@ from service.ledger.model.rows import (
     ReleaseRecord,
 )
 from service.ledger.ports.store import BudgetAlarm, HeadMoved, NotEmpty, SignIn, StoreUnavailable, SummaryPoint
+from tests.memory.snapshot import public_part
 from tests.memory.tables import Dataset, Kept, first_of
 from tests.memory.transaction import MemoryTransaction
 
@@ -310,7 +311,7 @@ class MemoryStore(Kept):
         for kept in self.kept.values():
             for answer in kept.answers.values():
                 if answer.principal_id == principal_id:
-                    yield kept, kept.whole(answer), kept.entries[answer.seq - 1].public()
+                    yield kept, kept.whole(answer), public_part(kept.entries[answer.seq - 1])
 
 
 def _listed(kept: Dataset, answer: AnswerRecord, entry: PublicEntry) -> ReleaseRecord:

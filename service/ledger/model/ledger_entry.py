@@ -8,7 +8,7 @@ the genesis gives every spent total again.
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from math import ldexp
 from typing import Any, Final, Literal, Self
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from service.accounting.laws import law_of, tick_of
 from service.core.laws import Law
 from service.core.release import Participants
-from service.ledger.model.pieces import OwnOutcome, Piece, Quantities, joined, pieces_digest, prices_of
+from service.ledger.model.pieces import Piece, Quantities, joined, pieces_digest, prices_of
 from service.ledger.model.priced import Priced
 from service.query.canonical import canonical_json
 from service.query.stated_noise import unpacked
@@ -163,10 +163,6 @@ class LedgerEntry(EntryRecord):
         """Tell whether it was pruned or amended, and so does not tell all that it charged."""
         return self.is_pruned or any(piece.first_digest for piece in self.pieces)
 
-    def public(self) -> PublicEntry:
-        """A copy of the public part alone."""
-        return PublicEntry(**{each.name: getattr(self, each.name) for each in fields(PublicEntry)})
-
     def quantities(self) -> Quantities:
         """The pieces' quantities. Raises ValueError for pieces that cannot be read."""
         return joined(self.pieces)
@@ -186,10 +182,6 @@ class LedgerEntry(EntryRecord):
             measure, block = piece.block()
             amounts = block.norms_squared.astype(np.int64, copy=False)
             yield block, prices_of(measure, amounts, self.law)
-
-    def own(self, slot: int) -> OwnOutcome:
-        """The part of one slot. Raises as `priced`."""
-        return self.quantities().own(slot, self.law)
 
 
 def genesis(dataset: str, registration: bytes) -> bytes:
