@@ -74,7 +74,7 @@ def defined_epsilon(order: float, units: int, delta: Decimal, conversion: str) -
     ],
 )
 def test_the_budgets_of_one_guarantee(accounting: Accounting, rho: float) -> None:
-    """Of epsilon 1 at delta 1e-5, by each accounting: within it, and a ten-millionth more is not."""
+    """The budget of epsilon 1 at delta 1e-5, by each accounting, is within it, and a ten-millionth more is not."""
     units = budget(accounting)
 
     assert units / UNITS_PER_RHO == pytest.approx(rho, abs=5e-11)
@@ -311,7 +311,7 @@ def test_a_conversion_of_what_is_nothing_is_refused() -> None:
     ],
 )
 def test_its_document_is_itself(accounting: Accounting, unit: str) -> None:
-    """As the genesis and the database have it; an order of whole numbers too."""
+    """The document is that of the genesis and the database; an order that is a whole number keeps its form."""
     assert accounting_of(accounting.document) == accounting
     assert accounting.unit == unit
 

@@ -119,7 +119,7 @@ def width_of_curve(ticks: int, charge: float, chance: float, paths: int = 4_000)
 
 
 def width_of_alarm(ticks: int, epsilon: float, share: float, chance: float) -> float:
-    """The same of a threshold with Lap(1 / (share epsilon)) and looks with Lap(1 / ((1 - share) epsilon))."""
+    """The width that looks of scale 1 / ((1 - share) epsilon) need, at a threshold of scale 1 / (share epsilon)."""
     place = (np.arange(4_000) + 0.5) / 4_000
     threshold = np.where(place < 0.5, np.log(2 * place), -np.log(2 * (1 - place))) / (share * epsilon)
     look = 1 / ((1 - share) * epsilon)
@@ -183,7 +183,7 @@ def test_the_price_of_the_residue_filter() -> None:
 
 
 def test_the_advantage_of_two_analysts() -> None:
-    """Of one answer at sigma 1 against one half: 2 Phi(1/2) - 1."""
+    """One answer at sigma 1 against one half gives 2 Phi(1/2) - 1."""
     assert f"their advantage is {math.erf(0.5 / math.sqrt(2)):.4f}".replace("0.", ".") in PAGE
 
 

@@ -139,7 +139,7 @@ def test_a_million_charges_are_bounds(name: str) -> None:
     ("accounting", "answers"), [(ConcentratedAccounting(), 613), (GAUSSIAN, 459), (PureAccounting(), 99)]
 )
 def test_how_many_answers_a_guarantee_buys(accounting: Accounting, answers: int) -> None:
-    """Of t = 1/100 each, for epsilon 1 at delta 1e-5; a hundredth of epsilon is rounded up to units."""
+    """The answers have t = 1/100 each, for epsilon 1 at delta 1e-5; a hundredth of epsilon is rounded up to units."""
     budget = accounting.budget_units(epsilon=Decimal(1), delta=Decimal("1e-5"))
     assert budget // laplace_worst_case_units(1, 100.0, accounting.laplace_prices) == answers
 

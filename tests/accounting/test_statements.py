@@ -47,7 +47,7 @@ def test_rho_is_exact_in_a_promise() -> None:
 
 @pytest.mark.parametrize("is_all_gaussian", [True, False])
 def test_a_limit_has_an_advisory_epsilon_while_all_noise_is_gaussian(is_all_gaussian: bool) -> None:
-    """Of the largest limit, whatever is spent; none where the promise is by that curve anyway."""
+    """It is that of the largest limit, whatever is spent; a promise by that curve itself has none."""
     delta = Decimal("1e-5")
     for accounting in (GAUSSIAN, ConcentratedAccounting(), RenyiAccounting(order=16)):
         budget = accounting.budget_units(epsilon=Decimal(1), delta=delta)
@@ -99,7 +99,7 @@ def test_the_promise_follows_from_the_largest_limit_alone(largest: int, data: st
 
 @given(LARGEST, st.data())
 def test_so_far_rises_with_what_is_spent_and_is_never_above_the_promise(largest: int, data: st.DataObject) -> None:
-    """None stands for the promise, and stays once it is reached."""
+    """A None stands for the promise, and stays once it is reached."""
     spent = sorted(data.draw(st.tuples(st.integers(0, largest), st.integers(0, largest))))
     statements = [stated(largest, largest, each) for each in spent]
     less, more = [each.epsilon_so_far_time_uniform for each in statements]
