@@ -138,7 +138,7 @@ def bound() -> socket.socket:
 
 
 def url_of(listener: socket.socket) -> str:
-    """Where it listens."""
+    """The address at which a socket listens."""
     return f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 

@@ -53,7 +53,7 @@ class Route:
         return await world.call(role, self.method, path or self.path(world), headers=headers, **options)
 
     def names_individual(self) -> bool:
-        """Whether its address has the key of an individual."""
+        """Tell whether its address has the key of an individual."""
         return "individual" in self.options.get("params", {})
 
 

@@ -51,7 +51,7 @@ def test_every_replica_gets_an_application_of_its_own(world: World) -> None:
 
 
 async def test_uploads_have_a_limit_of_their_own() -> None:
-    """As the settings say; everything else stays at 256 KiB."""
+    """The limit is that of the settings; everything else stays at 256 KiB."""
     world = build_world(upload_bytes_max=2**19)
     rows = b"person_id,country,age\n" + (b"x" * 693 + b",NO,1\n") * 500
     path = "/v1/datasets/care/tables/people/rows"

@@ -98,7 +98,7 @@ class TestKeys:
     """The forms of an API key."""
 
     async def test_every_bad_key_gets_the_same_bytes(self, world: World) -> None:
-        """None, malformed, unknown and revoked cannot be told apart; a good one in another spelling is none."""
+        """A missing, malformed, unknown or revoked key, and a good one in another spelling, get the same bytes."""
         revoked = world.keys["auditor"]
         await world.call("curator", "DELETE", f"/v1/principals/{world.ids['auditor']}")
         almost = world.keys["curator"][:-1] + ("A" if world.keys["curator"][-1] != "A" else "B")
@@ -133,7 +133,7 @@ class TestKeys:
         assert response.status_code == 401
 
     async def test_the_schemes_name_has_no_case(self, world: World) -> None:
-        """As HTTP says."""
+        """HTTP compares the names of schemes without regard to case."""
         response = await world.client.get("/v1/datasets", headers={"Authorization": f"bEARER {world.keys['curator']}"})
         assert response.status_code == 200
 
@@ -298,7 +298,7 @@ async def test_a_key_goes_before_a_cookie(world: World) -> None:
 
 
 async def test_every_bad_cookie_is_like_none(world: World) -> None:
-    """The same bytes as without a credential."""
+    """The bytes are those without a credential."""
     token = await _token(world, "analyst")
     headers = {"X-Request-Id": "one"}
     nothing = await world.client.get("/v1/session", headers=headers)

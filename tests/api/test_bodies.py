@@ -122,7 +122,7 @@ async def test_a_large_body_is_read_in_a_place_of_its_principal(world: World, ro
 
 
 async def test_memory_is_held_for_a_body_on_its_way(world: World) -> None:
-    """Of the share that one principal's requests have together; a small body takes none."""
+    """The memory is of the share that one principal's requests have together; a small body takes none."""
     route = next(each for each in READ_AS_MODELS if each.template.endswith("/keys"))
     world.replica.admission.memory.bytes_max = 1
     assert await sent(world, route, b'["bo"]') == (201, [])
@@ -182,7 +182,7 @@ def test_a_registration_tells_of_few_columns_at_once() -> None:
 
 
 def test_columns_in_pieces_are_the_columns_in_their_order() -> None:
-    """As many as a table may have, and not one more."""
+    """A table may have COLUMNS_MAX of them, and not one more."""
     columns = {f"c{number}": {"type": "boolean"} for number in range(COLUMNS_MAX)}
     document: dict[str, Any] = {"name": "n", "guarantee": {"rho": 1}, "tables": {"t": {**TABLES["people"]}}}
     document["tables"]["t"]["columns"] = columns

@@ -81,7 +81,7 @@ async def test_the_query_of_that_key_and_dataset_alone_is_meant(
 
 
 async def test_the_query_of_another_analyst_is_left_alone(slotted: Slotted) -> None:
-    """The same key of another analyst is another query."""
+    """A key that another analyst uses names another query."""
     waiting = await asked(slotted, "mine")
     slotted.world.enrol("analyst", "analyst")
     cancelling = await cancelled(slotted, "mine")

@@ -27,7 +27,7 @@ def number(text: str) -> float:
 
 
 def agrees(shown: str, true: float) -> bool:
-    """Whether a number is right to its last digit."""
+    """Tell whether a number is right to its last digit."""
     digits = len(shown.partition(".")[2])
     return f"{true:.{digits}f}" == shown.replace(",", "")
 

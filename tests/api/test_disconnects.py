@@ -50,7 +50,7 @@ class Server:
         return connection
 
     def ask(self, path: str, body: bytes, key: str) -> httpx.Response:
-        """The same, waited for."""
+        """Post a body and wait for the response."""
         headers = {"Authorization": f"Bearer {self.world.keys['analyst']}", "Idempotency-Key": key}
         return httpx.post(
             f"http://127.0.0.1:{self.port}{path}", content=body, headers=headers, timeout=WAIT_S, trust_env=False
@@ -74,7 +74,7 @@ def server() -> Iterator[Server]:
 
 @contextmanager
 def served(*, deadline_s: float) -> Iterator[Server]:
-    """The same with a deadline."""
+    """A service with a deadline, whose store waits at a gate."""
     store = GatedStore()
     edge = HttpOptions(slots=Slots(length_ns=10_000_000), clock=system_clock(), deadline_s=deadline_s)
     world = build_world(edge=edge, store=store)

@@ -90,7 +90,7 @@ def tables() -> st.SearchStrategy[dict[str, Any]]:
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tables=tables(), seed=st.integers(0, 2**64))
 def test_an_upload_keeps_every_value(replica: Replica, tables: dict[str, Any], seed: int) -> None:
-    """Of any schema: rows are stored, and no value is clipped, outside its domain or NULL."""
+    """The rows of any schema are stored, and no value is clipped, outside its domain or NULL."""
     name = f"made-up-{next(NUMBERS)}"
     registration = {"name": name, "guarantee": {"rho": "1"}, "capacity": 20, "tables": tables}
     replica.curators.register(Registration.model_validate(registration))

@@ -86,7 +86,7 @@ async def test_a_sign_in_that_ended_while_a_body_came_asks_nothing(world: World)
 async def test_a_body_that_came_with_its_head_costs_no_second_look(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a body that was waited for, the database is asked only where the key is not remembered any more."""
+    """For a body that was waited for, the database is asked only if the key is not remembered any more."""
     looks: list[str] = []
     standing = world.replica.principals.standing_all
 

@@ -34,7 +34,7 @@ async def test_one_export_has_room_under_any_bound(world: World) -> None:
 
 
 async def test_a_refused_export_gives_its_memory_back(world: World) -> None:
-    """Of a dataset that does not exist."""
+    """The export is of a dataset that does not exist."""
     assert (await world.call("curator", "GET", "/v1/datasets/nowhere/budgets/export")).status_code == 404
     assert world.replica.transfers._bound.kept_bytes == 0
 
@@ -91,7 +91,7 @@ class Client:
 
     @staticmethod
     def scope(key: str) -> dict[str, Any]:
-        """Of a request for a file."""
+        """The scope of a request for a file."""
         return {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.3"},

@@ -35,7 +35,7 @@ replace revoke set sign verify watch cancel
 
 @pytest.fixture
 def document() -> Document:
-    """As it is made."""
+    """The document as it is made."""
     return the_document()
 
 
@@ -83,7 +83,7 @@ class TestWhole:
         assert all(told[each.method, each.template] == each.roles for each in ROUTES)
 
     def test_every_operation_has_the_name_of_a_method(self, document: Document) -> None:
-        """Of its own, and beginning with a verb: it becomes a method in generated clients."""
+        """Each name is unique and begins with a verb: it becomes a method in generated clients."""
         names = [each.name for each in operations(document)]
         assert len(set(names)) == len(names)
         assert [name for name in names if name.split("_")[0] not in VERBS or not re.fullmatch("[a-z_]+", name)] == []
@@ -94,7 +94,7 @@ class TestValid:
     """Tools that read such documents can read this one."""
 
     def test_it_is_valid(self, document: Document) -> None:
-        """As OpenAPI 3.1."""
+        """The document is valid OpenAPI 3.1."""
         assert document["openapi"].startswith("3.1")
         schemathesis.openapi.from_dict(document).validate()
 
@@ -189,7 +189,7 @@ class TestAnswers:
         assert content.keys() == {"application/json", *ENCODERS}
 
     def test_a_half_width_says_what_it_covers(self, document: Document) -> None:
-        """Of an answer and of a preview in the same words: what was counted, and not the truth."""
+        """An answer and a preview say it in the same words: it covers what was counted, and not the truth."""
         schemas = document["components"]["schemas"]
         told = {schemas[name]["properties"]["half_width_95"]["description"] for name in ("Answer", "Preview")}
         assert told == {HALF_WIDTH}
@@ -213,7 +213,7 @@ class TestReference:
     """The copy that the page at /docs is drawn from."""
 
     async def test_it_is_the_document(self, world: World, document: Document) -> None:
-        """The same bytes for everyone, packed where that is taken, and not again while they are the same."""
+        """Everyone gets the same bytes, packed if the caller takes that, and not again while they are the same."""
         headers = {"X-Request-Id": "one", "Accept-Encoding": "gzip"}
         sent = await world.client.get("/assets/openapi.json", headers=headers)
         assert (sent.status_code, sent.json()) == (200, document)

@@ -21,7 +21,7 @@ UNNAMED = {"GET /v1/me/budgets", "GET /v1/me/receipts", "POST /v1/session"}
 
 @pytest.fixture
 def document() -> Document:
-    """As it is made."""
+    """The document as it is made."""
     return the_document()
 
 

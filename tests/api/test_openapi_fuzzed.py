@@ -29,7 +29,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 ALLOWED, STRANGE, FORBIDDEN = times(2, 12), 2, times(1, 2)
-"""So many requests of an operation: as a role that it is for, without a key, and as another role."""
+"""The number of requests of an operation: as a role that it is for, without a key, and as another role."""
 UNHURRIED = settings(
     deadline=None, database=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
 )

@@ -26,7 +26,7 @@ CODE = re.compile(
 
 @pytest.fixture
 def document() -> Document:
-    """As it is made."""
+    """The document as it is made."""
     return the_document()
 
 

@@ -26,7 +26,7 @@ async def test_a_cursor_leads_back_to_its_place(place: str) -> None:
 
 
 async def test_no_cursor_is_the_beginning_and_the_end() -> None:
-    """None goes in and comes out."""
+    """A cursor of None begins a listing, and ends it."""
     last: Page[int] = Page(items=(), next=None)
     assert opaque(last) is last
     assert await place_of(None) is None

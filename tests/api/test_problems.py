@@ -77,7 +77,7 @@ class TestMap:
             assert headers == {"Retry-After": str(stated_s)}
 
     def test_a_query_problem_names_its_field(self) -> None:
-        """As the query room found it."""
+        """The field is the one that the query room found."""
         problem, _ = problem_of(QueryProblem.of("where.and[0]", "is odd"), "r")
         assert problem.model_dump()["errors"] == [{"field": "where.and[0]", "message": "is odd"}]
         assert (problem.status, problem.type) == (422, "urn:sparing:problem:invalid-request")

@@ -340,7 +340,7 @@ def test_what_are_no_parameters_is_named(theta: NDArray[Any], message: str) -> N
     ],
 )
 def test_a_hash_in_json_is_checked(parameters: Any, field: str) -> None:
-    """As any other part of the language."""
+    """It is checked like any other part of the language."""
     document = {**STEP, "select": [{"gradient": MODEL | {"parameters": parameters}}]}
     with pytest.raises(QueryProblem) as problem:
         parse_query(json.dumps(document).encode())
@@ -386,7 +386,7 @@ async def test_a_prediction_by_array_and_by_hash_is_one_query(world: World) -> N
 
 
 async def test_a_body_without_room_is_refused(world: World) -> None:
-    """As a query is: later, or never."""
+    """It is refused like a query: for now, or for good."""
     world.replica.admission.memory.bytes_max = 2**10
     never = await world.ask("k", npz(STEP, theta=THETA), headers={"Content-Type": NPZ})
     assert never.status_code == 422

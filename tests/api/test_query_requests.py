@@ -175,7 +175,7 @@ KEYED = {"Idempotency-Key": "k1"}
 
 @pytest.fixture
 def framework(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """The same replica, served by the framework alone."""
+    """The replica of `world`, served by the framework alone."""
     monkeypatch.setattr("service.api.app.FastPath", lambda app, *, routes: app)
     other = build_world()
     other.app.state.replica = world.replica
@@ -287,7 +287,7 @@ async def test_the_guard_speaks_before_the_endpoint() -> None:
 
 
 def test_a_hot_route_has_one_guard() -> None:
-    """As every guarded one."""
+    """It needs exactly one, like every guarded route."""
 
     async def asked(request: Request, caller: Principal) -> Response:
         raise AssertionError

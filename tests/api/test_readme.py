@@ -46,7 +46,7 @@ def outputs() -> Iterator[list[str]]:
 
 
 def test_the_printed_answer_is_such_an_answer_and_its_intervals_hold_the_truth(outputs: list[str]) -> None:
-    """The same but for the noise, and the truth is told beside it."""
+    """The printed answer is like the made one but for the noise, and the truth is stated beside it."""
     check_table(PRINTED[0], outputs[0])
     assert "here all four do ({:,.0f} and {:.1f}, {:,.0f} and {:.1f})".format(*truth()) in PAGE
 

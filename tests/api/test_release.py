@@ -94,12 +94,12 @@ class Timed:
         return response.status_code, (self.time.ns - arrived) / MS
 
     async def post(self, path: str, body: bytes, *, key: str = "k", role: str = "analyst") -> tuple[int, float]:
-        """The same of one POST."""
+        """Send one POST as `send` does."""
         headers = {"Idempotency-Key": key, "Content-Type": "application/json"}
         return await self.send("POST", path, role=role, headers=headers, content=body)
 
     async def ask(self, body: bytes, *, key: str = "k", role: str = "analyst") -> tuple[int, float]:
-        """The same of one query."""
+        """Send one query as `post` does."""
         return await self.post("datasets/care/queries", body, key=key, role=role)
 
     async def stated_ms(self, body: bytes) -> float:
@@ -200,7 +200,7 @@ async def test_a_wide_answer_has_the_slots_that_its_preview_states(timed: Timed)
 
 
 async def test_an_answer_states_its_public_cost_and_delay(timed: Timed) -> None:
-    """The same numbers as its preview, and as a function of schema, capacity and speed alone."""
+    """The numbers are those of its preview, and a function of schema, capacity and speed alone."""
     record, speed = timed.world.replica.registry.record("care"), timed.world.replica.admission.speed
     plan = compile_query(parse_query(WIDE), record.schema, capacity=record.capacity, budget_units=record.budget_units)
     expected = Costs(record.schema, capacity=record.capacity, speed=speed).of(plan)

@@ -15,7 +15,7 @@ class Crowd:
         self.tasks: list[asyncio.Task[None]] = []
 
     def come(self, owner: Hashable, number: int) -> list["asyncio.Task[None]"]:
-        """So many requests of one principal come at once."""
+        """Begin `number` requests of one principal at once."""
         came = [asyncio.create_task(self._begin(owner)) for _ in range(number)]
         self.tasks += came
         return came

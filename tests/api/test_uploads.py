@@ -50,7 +50,7 @@ def request(
 
 @pytest.mark.parametrize("size", [0, 1, FLUSH_BYTES - 1, FLUSH_BYTES, MEMORY_BYTES_MAX + FLUSH_BYTES + 3])
 async def test_the_bytes_arrive_in_order_and_rewound(size: int) -> None:
-    """Whether they stay in memory or go through a file."""
+    """They do so from memory and from a file."""
     body = bytes(index * 31 % 251 for index in range(1000)) * (size // 1000) + b"x" * (size % 1000)
     chunks = [body[start : start + 65_537] for start in range(0, len(body), 65_537)]
     upload = spooled(request("text/csv", chunks), CURATOR)
@@ -63,7 +63,7 @@ async def test_the_bytes_arrive_in_order_and_rewound(size: int) -> None:
 
 @pytest.mark.parametrize("given", [*CONTENT_TYPES, "Text/CSV", "text/csv; charset=UTF-8", "text/csv;charset=us-ascii"])
 async def test_the_type_is_told_without_its_parameters(given: str) -> None:
-    """As the engine knows it."""
+    """The type is one that the engine knows."""
     upload = spooled(request(given, []), CURATOR)
     assert (await anext(upload)).content_type in CONTENT_TYPES
     await upload.aclose()  # type: ignore[attr-defined]
@@ -141,7 +141,7 @@ def _gzip(content: bytes) -> tuple[list[bytes], tuple[bytes, bytes]]:
 
 @pytest.mark.parametrize("is_packed", [False, True])
 async def test_bytes_on_disk_are_counted_before_they_are_written(is_packed: bool) -> None:
-    """Of a gzip, what it unpacks to counts too; beyond the bound nothing is left on disk or counted."""
+    """The unpacked bytes of a gzip count too; beyond the bound nothing is left on disk or counted."""
     transfers = Transfers(2**30, SpoolBounds(principal_bytes_max=50_000, bytes_max=2**30))
     for size, is_taken in ((40_000, True), (60_000, False)):
         chunks, *headers = _gzip(bytes(size)) if is_packed else ([bytes(size)],)

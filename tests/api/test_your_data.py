@@ -61,7 +61,7 @@ def test_the_table_of_costs_is_read() -> None:
     ],
 )
 def test_the_defaults_are_those_of_the_service(field: str, said: str) -> None:
-    """As the code has them."""
+    """The page has the numbers of the code."""
     default = {
         "capacity": CAPACITY_DEFAULT,
         "rows_per_individual": EventsTable.model_fields["rows_per_individual"].default,

@@ -92,7 +92,7 @@ class Twins:
         return fake
 
     def compare_raw(self, by: str, method: str, path: str, **options: Any) -> Any:
-        """The same for a request that the client would not send."""
+        """Compare both sides for a request that the client would not send."""
         real, fake = (side.raw(by, method, path, **options) for side in (self.real, self.fake))
         found = [*differences(real, fake)]
         assert not found, found
@@ -134,7 +134,7 @@ def ndjson(rows: list[dict[str, Any]]) -> io.BytesIO:
 
 
 def differences(real: Any, fake: Any, place: str = "", *, spread: float = 0.0) -> Iterator[str]:
-    """Where two documents differ, but for ids, times and public costs; values but for quiet noise."""
+    """The places where two documents differ, but for ids, times and public costs; values but for quiet noise."""
     if isinstance(real, dict) and isinstance(fake, dict):
         yield from _of_members(real, fake, place)
     elif isinstance(real, list | tuple) and isinstance(fake, list | tuple):
@@ -182,7 +182,7 @@ def _listed(numbers: Any) -> list[float]:
 
 
 def _types(value: Any) -> Any:
-    """Of a member that is made up, the names of the types."""
+    """The names of the types in a member that is made up."""
     return (
         {name: type(each).__name__ for name, each in value.items()} if isinstance(value, dict) else [str(type(value))]
     )

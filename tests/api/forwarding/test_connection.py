@@ -120,7 +120,7 @@ async def test_what_comes_after_the_response_breaks_the_connection(surplus: byte
 
 
 async def test_another_protocol_is_no_response() -> None:
-    """None was asked for."""
+    """The client asked for no other protocol."""
     async with wired() as (wire, _, writer):
         writer.write(SWITCHED)
         with pytest.raises(ConnectionLost):

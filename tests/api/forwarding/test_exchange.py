@@ -185,7 +185,7 @@ async def stalled(count: Callable[[], int]) -> None:
 
 
 def heard(owner: Owner, path: str) -> bool:
-    """Whether a request for a path has come there."""
+    """Tell whether a request for a path has come there."""
     return any(scope["path"] == path for scope in owner.scopes)
 
 
@@ -262,7 +262,7 @@ async def test_an_owner_that_dies_before_it_answers_may_have_worked() -> None:
 
 @pytest.mark.parametrize("size", [0, 5, KEPT_BYTES_MAX, KEPT_BYTES_MAX + 1])
 async def test_what_was_not_started_is_done_here_with_the_same_body(size: int) -> None:
-    """As long as all that was taken of it is kept; else the owner's refusal is passed on."""
+    """This holds while all that was taken of the body is kept; else the owner's refusal is passed on."""
     data = b"x" * size
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:

@@ -35,7 +35,7 @@ def request(**changed: Any) -> Scope:
 
 
 def sent(scope: Scope, hop_id: bytes = ID, *, by: Ownership = OURS, to: Ownership = OWNER) -> Scope:
-    """The same request as its owner has parsed it."""
+    """The request as its owner has parsed it."""
     lines = sealed(head_of(scope), hop_id, to.replica, by).split(b"\r\n")
     headers = [(name, value) for name, _, value in (line.partition(b": ") for line in lines[1:] if line)]
     return {**scope, "headers": headers}

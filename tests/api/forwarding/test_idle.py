@@ -22,7 +22,7 @@ def test_the_one_put_back_last_is_taken_and_only_for_its_principal_and_replica()
 
 
 def test_one_that_is_old_or_lost_is_closed_instead() -> None:
-    """Whether it is asked for, or another is put back."""
+    """It is closed when it is asked for, and when another is put back."""
     clock = Clock()
     idle, (old, lost, asked) = IdleConnections(clock), [PeerConnection() for _ in range(3)]
     idle.put((REPLICA, A), old)

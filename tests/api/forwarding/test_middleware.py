@@ -41,7 +41,7 @@ async def pair() -> AsyncIterator[Neighbours]:
 
 
 def concerns_dataset(route: Route, role: str) -> bool:
-    """Whether a call concerns one dataset; an individual has one."""
+    """Tell whether a call concerns one dataset; an individual has one."""
     return route.template not in WHOLE or role == "individual"
 
 
@@ -269,6 +269,6 @@ async def test_a_database_that_is_away_is_said_once(pair: Neighbours, monkeypatc
 
 
 def test_a_replica_without_ownership_forwards_nothing(world: World, pair: Neighbours) -> None:
-    """Where nothing is held, each process answers for itself: the layer is not there."""
+    """The layer is absent if nothing is held: each process answers for itself."""
     layers = [[layer.cls for layer in each.app.user_middleware] for each in (pair.other, world)]
     assert [layer.count(Forwarding) for layer in layers] == [1, 0]  # type: ignore[arg-type]

@@ -316,7 +316,7 @@ class TestRequestLimits:
         assert response.json()["type"] == "urn:sparing:problem:content-too-large"
 
     async def test_a_length_that_is_no_number_is_refused(self) -> None:
-        """As is one that would slip under the limit by being negative."""
+        """A negative length, which would slip under the limit, is refused too."""
         for declared in ("-1", "many", "1e3", "0" * 5000):
             response = await request(limited(), "POST", content=b"x", headers={"Content-Length": declared})
             assert response.status_code == 413
@@ -341,7 +341,7 @@ class TestRequestLimits:
         "path", ["/v1/datasets/x/queries", "/v1/datasets/x/queries/preview", "/v1/datasets/x/forecast"]
     )
     async def test_a_query_in_npz_has_a_limit_of_its_own(self, path: str) -> None:
-        """Where queries are taken, and of that type alone."""
+        """The limit holds on the routes that take queries, and for that type alone."""
         npz = {"Content-Type": "application/x-npz"}
         assert (await request(limited(), "POST", path, content=b"x" * 300, headers=npz)).text == "300"
         assert (await request(limited(), "POST", path, content=b"x" * 301, headers=npz)).status_code == 413
@@ -401,7 +401,7 @@ def test_each_is_lost_when_its_own_time_is_over_and_not_before(steps: list[tuple
 
 
 def test_many_that_come_and_go_cost_one_timer() -> None:
-    """As long as the first of them would have had; the timer is armed again for the operations left when it fires."""
+    """The timer lasts as long as the first operation would have had; it is armed again for those left when it fires."""
     time = Time()
     shared_timeout: SharedTimeout[int] = SharedTimeout(LIMIT_S, lambda _: None, lambda: time)
     for number in range(290):

@@ -73,7 +73,7 @@ class TestForms:
     """An answer in binary."""
 
     async def test_npy_and_arrow_show_the_released_values(self, world: World) -> None:
-        """The same numbers as the JSON, and the id in a header."""
+        """They have the numbers of the JSON, and the id in a header."""
         shown = (await world.ask("k", SUM)).json()
         npy = await world.ask("k", SUM, headers={"Accept": "application/x-npy"})
         arrow = await world.ask("k", SUM, headers={"Accept": "application/vnd.apache.arrow.stream"})
@@ -98,7 +98,7 @@ class TestPreview:
             assert preview[name] == answer[name]
 
     async def test_it_states_the_worst_case_in_every_unit(self, world: World) -> None:
-        """As rho, and as a share of the budget."""
+        """It is stated as rho, and as a share of the budget."""
         path = "/v1/datasets/care/queries/preview"
         body = orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"share": 0.25}})
         preview = (await world.call("analyst", "POST", path, content=body)).json()
@@ -112,7 +112,7 @@ class TestPreview:
         assert "individuals with longer vectors are left out" in preview["warnings"][0]
 
     async def test_a_curator_previews_its_own_dataset_as_an_analyst_does(self, world: World) -> None:
-        """The same bytes but for the allowance, which a curator does not have."""
+        """The bytes are the same but for the allowance, which a curator does not have."""
         world.enrol("bound", "curator", dataset="care")
         path = "/v1/datasets/care/queries/preview"
         analyst, curator, bound = [

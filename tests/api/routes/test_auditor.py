@@ -18,7 +18,7 @@ PUBLIC = (
 
 
 async def test_an_auditor_sees_everything_else(world: World) -> None:
-    """The same rows without the counts of people, which a curator reads: five people, all of them active."""
+    """An auditor reads a curator's rows without the counts of people: five people, all of them active."""
     full = (await world.call("curator", "GET", "/v1/datasets/care/ledger")).json()
     assert [(row["charged"], row["left_out"], row["query_id"]) for row in full["items"]] == [(5, 0, world.query_id)]
     audited = (await world.call("auditor", "GET", "/v1/datasets/care/ledger")).json()

@@ -134,7 +134,7 @@ class TestEnvelope:
         ],
     )
     def test_what_is_no_batch_is_refused_by_field(self, body: bytes, field: str) -> None:
-        """As a whole, before any entry is asked."""
+        """A batch is refused as a whole, before any entry is asked."""
         with pytest.raises((InvalidRequest, QueryProblem)) as refused:
             parse_batch(body)
         assert str(refused.value).split(": ")[0] == field

@@ -33,7 +33,7 @@ class TestRegister:
         assert body["guarantee"] == {"epsilon": None, "delta": None}
 
     async def test_numbers_may_come_as_json_numbers(self, world: World) -> None:
-        """As people write them."""
+        """Epsilon and delta are accepted as numbers, and not only as texts."""
         body = registration(guarantee={"epsilon": 1, "delta": 1e-6})
         response = await world.call("curator", "POST", "/v1/datasets", json=body)
         assert (response.status_code, response.json()["guarantee"]) == (201, {"epsilon": "1", "delta": "0.000001"})
@@ -136,7 +136,7 @@ class TestRows:
         assert (response.status_code, response.json()["type"]) == (400, "urn:sparing:problem:idempotency-key-invalid")
 
     async def test_gzip_is_unpacked(self, world: World) -> None:
-        """The same rows; under a key they are the same upload as the plain ones."""
+        """The rows are the same; under a key they are the same upload as the plain ones."""
         rows = b"person_id,country,age\nfa,NO,1\n"
         headers = CSV | {"Idempotency-Key": "one"}
         packed = await world.call(

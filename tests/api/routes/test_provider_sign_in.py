@@ -59,7 +59,7 @@ class Browser:
         return {"state": state, "code": code}
 
     async def back(self, parameters: Mapping[str, str]) -> str:
-        """Where the way back leads."""
+        """Come back from the provider with these parameters; return the address that the browser is sent to."""
         response = await self.get(BACK, params=dict(parameters))
         assert response.status_code == 303
         assert response.headers["cache-control"] == "no-store"
@@ -193,7 +193,7 @@ async def test_an_error_or_another_issuers_answer_signs_nobody_in(browser: Brows
 
 
 async def test_a_person_without_a_role_is_told_so(browser: Browser) -> None:
-    """As one whose individual is not there; the individual itself reads its own budgets."""
+    """An unknown individual is answered alike; an individual that is there reads its own budgets."""
     browser.fake.change = lambda claims: claims.update({"roles": "patients", "patient": "x"})
     assert await browser.back(await browser.begin()) == f"{PAGE}?refused=no-role"
     browser.fake.change = lambda claims: claims.update({"roles": "patients", "patient": "ada"})
