@@ -14,7 +14,7 @@ def section_of(page: str, title: str) -> str:
 
 
 def exists(test: str) -> bool:
-    """Whether a test, named as pytest names it, is a function of that file, or of that class in it."""
+    """Tell whether a test, named as pytest names it, is a function of that file, or of that class in it."""
     path, *names = test.split("::")
     return bool(names) and path.endswith(".py") and tuple(names) in _tests_of(path)
 

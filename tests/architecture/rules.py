@@ -59,7 +59,7 @@ FOLDERS_IN_ORDER: dict[str, list[str]] = {
 
 ROOMS_AT_THE_EDGE = frozenset({"__init__", "__main__", "cli"})  # they start things, and may import every room
 
-# Where a foreign package may be imported. What is not listed may be imported anywhere outside the pure rooms.
+# The places that may import a foreign package. One that is not listed may be imported outside the pure rooms.
 HOME_OF: dict[str, frozenset[str]] = {
     "alembic": frozenset({"store"}),
     "anyio": frozenset({"api"}),

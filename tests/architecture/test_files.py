@@ -19,7 +19,7 @@ LOOSE_ENDS = re.compile(r"\b(?:TO" + "DO|FIX" + "ME|XX" + r"X)\b")
 
 
 def offences(pattern: re.Pattern[str], found: list[tuple[str, str]]) -> list[str]:
-    """Where a pattern stands, as `path:line text`."""
+    """The places of a pattern, as `path:line text`."""
     return [
         f"{path}:{number} {line.strip()[:120]}"
         for path, text in found

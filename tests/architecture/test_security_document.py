@@ -123,7 +123,7 @@ def complaints(page: str) -> list[str]:
 
 
 def _are_in_order(rows: list[Row]) -> bool:
-    """Whether the first numbers of the rows ascend, among those that apply and among those that do not."""
+    """Tell whether the first numbers of the rows ascend, among those that apply and among those that do not."""
     place = {requirement: number for number, requirement in enumerate(numbers())}
     firsts = [(not row.applies, min(place[each] for each in row.requirements)) for row in rows]
     return firsts == sorted(firsts)

@@ -87,7 +87,7 @@ def retired_names(found: Module) -> list[str]:
 
 @cache
 def is_retired(name: str) -> bool:
-    """Whether a name was replaced, or holds a retired word."""
+    """Tell whether a name was replaced, or holds a retired word."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     return name in RETIRED_NAMES or any(word in spaced for word in RETIRED)
 
