@@ -78,7 +78,7 @@ def test_a_proposal_is_refused_until_every_mark_is_removed(people: Path) -> None
 
 
 def test_table_key_and_kind_are_options(people: Path) -> None:
-    """As in the client."""
+    """They have the meaning that they have in the client."""
     tables = inferred(people, "--table", "visits", "--key", "country", "--kind", "events")["tables"]
     assert (tables["visits"]["kind"], tables["visits"]["key"]) == ("events", "country")
     with pytest.raises(ValidationError):
@@ -100,7 +100,7 @@ def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
 
 
 def test_without_the_client_the_command_says_what_to_install(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in the production image."""
+    """The production image has no client."""
     monkeypatch.setitem(sys.modules, "sparing", None)
     done = CliRunner().invoke(app, ["schema", "infer", str(people)])
     assert (done.exit_code, "pip install ./clients/python" in done.output) == (1, True)
