@@ -146,7 +146,7 @@ def test_a_key_that_was_not_asked_for_cannot_be_taken_twice_either(store: Store,
 
 
 def test_a_query_that_could_be_reused_is_not_charged_again(store: Store, record: DatasetRecord) -> None:
-    """The same query of this epoch refuses the append; one of an earlier epoch, or with `reuse` off, does not."""
+    """An equal query of this epoch refuses the append; one of an earlier epoch, or with `reuse` off, does not."""
     head, first = began(store, record)
     following = entry(head, {1: 5})
     with pytest.raises(HeadMoved):

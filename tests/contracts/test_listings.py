@@ -55,7 +55,7 @@ class Asked:
 
 @pytest.mark.parametrize("mechanism", ["laplace zcdp", "noise of a later version"])
 def test_noise_that_is_not_gaussian_is_found(store: Store, mechanism: str) -> None:
-    """Of this dataset, whatever comes after it; ticks, Gaussians and burns are none."""
+    """It is found in its own dataset alone, whatever comes after it; ticks, Gaussians and burns do not count."""
     record, other = (store.add_dataset(dataset(name)) for name in ("survey", "other"))
     for each in ("gaussian", "gaussian prepaid 1", mechanism, "gaussian"):
         with store.transaction(record.id, lock=True) as transaction:

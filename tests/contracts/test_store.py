@@ -340,7 +340,7 @@ def test_an_erased_individual_leaves_a_tombstone_and_may_return_to_the_slot(
 
 
 def test_a_plain_form_is_found_until_its_individual_is_erased(store: Store, record: DatasetRecord) -> None:
-    """Of new individuals and of one that returns; several may have the same."""
+    """New individuals and one that returns have plain forms; several may have the same."""
     keys, forms = [Key("Ann"), Key("bob"), Key("ANN")], ["ann", "bob", "ANN", "\u00e9" * 256]
     with store.transaction(record.id, lock=True) as transaction:
         assert transaction.are_plain_forms(forms).tolist() == [False] * 4

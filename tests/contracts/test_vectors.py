@@ -75,7 +75,7 @@ def test_vectors_read_back(store: Store, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_corrected_record_replaces_its_vectors(store: Store) -> None:
-    """As a correction does: its row goes and another comes."""
+    """A correction deletes its row and adds another."""
     record, codes = filled(store)
     other = codes_of(COUNT, seed=4)
     with store.transaction(record.id, lock=True) as transaction:
