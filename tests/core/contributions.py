@@ -29,7 +29,7 @@ def of_numbers(slots: Iterable[int], numbers: Iterable[int]) -> Contributions:
 
 
 def of_one_number(slots: Iterable[int], number: int = 1) -> Contributions:
-    """The same number of each of some slots, in the form in which nothing is materialised."""
+    """One number for each of some slots, in the form in which nothing is materialised."""
     touched = row(*slots)
     return Contributions(
         touched=Touched(touched),
@@ -65,7 +65,7 @@ def refuse_unsound(block: Contributions) -> None:
 
 
 def as_entries(block: OuterProducts) -> Contributions:
-    """The same vectors, entry by entry."""
+    """The vectors of a block, entry by entry."""
     left, right = block.left.astype(np.int64), (block.left if block.right is None else block.right).astype(np.int64)
     matrices = left.T[:, :, np.newaxis] * right.T[:, np.newaxis, :]
     vectors = matrices.reshape(block.touched.size, -1)
@@ -88,7 +88,7 @@ def sparse(block: Block) -> Contributions:
 
 
 def as_list(block: Block) -> Contributions:
-    """The same block as a list of its touched slots alone."""
+    """The block as a list of its touched slots alone."""
     block = sparse(block)
     if block.touched.marks is None:
         return block
@@ -107,7 +107,7 @@ def as_list(block: Block) -> Contributions:
 
 
 def as_stretch(block: Contributions, *, before: int = 0) -> Contributions:
-    """The same block over a stretch that begins up to so many slots earlier; untouched places hold other numbers."""
+    """The block over a stretch that begins up to so many slots earlier; untouched places hold other numbers."""
     block = as_list(block)
     slots = block.touched.slots()
     begin, end = max(block.touched.begin - before, 0), block.touched.end
@@ -126,7 +126,7 @@ def as_stretch(block: Contributions, *, before: int = 0) -> Contributions:
 
 
 def in_parts(block: Contributions, size: int) -> list[Contributions]:
-    """The same block as lists of so many individuals each, at least one."""
+    """The block as lists of so many individuals each, at least one."""
     block = as_list(block)
     owners = np.arange(block.values.size) if block.owners is None else block.owners
     parts = []

@@ -41,6 +41,6 @@ class Counting:
         self.asked: list[int] = []
 
     def __call__(self, count: int) -> NDArray[np.uint64]:
-        """So many words of the source behind."""
+        """Draw `count` words of the source behind."""
         self.asked.append(count)
         return self.entropy(count)

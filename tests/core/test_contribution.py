@@ -78,7 +78,7 @@ def test_adding_to_a_total_is_adding_the_sum(drawn: tuple[Contributions, NDArray
 
 
 def test_sums_beyond_the_53_bits_of_a_double_are_exact() -> None:
-    """Where a weighted bincount would have rounded."""
+    """A weighted bincount would have rounded them."""
     values = row(2**60, 1, 2**60 - 1, 1)
     for coordinates in (np.broadcast_to(np.int64(0), 4), row(0, 0, 0, 0)):
         block = Contributions(

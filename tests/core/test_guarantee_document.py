@@ -27,7 +27,7 @@ def test_each_function_of_the_guarantee_exists(name: str) -> None:
 
 @pytest.mark.parametrize(("path", "name"), TESTS)
 def test_each_test_of_the_guarantee_exists(path: str, name: str) -> None:
-    """As a function of the file named."""
+    """Each is a function of the file named."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
 
     assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}

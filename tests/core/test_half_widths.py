@@ -35,7 +35,7 @@ def held(steps: int, sigma: float) -> mpmath.mpf:
 
 
 def held_in_one(steps: int, sigma: float) -> mpmath.mpf:
-    """The same in one term, for any number of steps."""
+    """The probability within `steps` in one term, for any number of steps."""
     return REALS.erf((steps + REALS.mpf(0.5)) / REALS.mpf(sigma) / REALS.sqrt(2))
 
 

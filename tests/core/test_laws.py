@@ -83,7 +83,7 @@ def test_a_law_reaches_as_far_as_its_noise(law: Law, half_width: Callable[[float
 
 
 def test_a_law_says_how_long_a_vector_units_pay_for() -> None:
-    """Of a Gaussian the charge is solved for the norm; of Laplace noise the steps are found."""
+    """A Gaussian's charge is solved for the norm; the steps of Laplace noise are found by search."""
     assert Gaussian(SIZE).longest(UNITS_PER_RHO // 2) == SIZE
     assert LAPLACE.longest(10**9) == longest_steps(PRICES, 10**9, SIZE)
 
@@ -97,6 +97,6 @@ def test_two_laws_are_equal_by_their_words_and_size() -> None:
 
 @pytest.mark.parametrize("size", [0.29, 2.0**32 * 1.01])
 def test_a_scale_that_cannot_be_drawn_has_no_prices(size: float) -> None:
-    """As of the accounting."""
+    """The refusal is that of the accounting."""
     with pytest.raises(ValueError, match="scale_steps"):
         Laplace.priced(size, "zcdp", PRICES)

@@ -36,7 +36,7 @@ def interleaved(first: list[int], second: list[int]) -> list[int]:
 
 
 def in_company(first: list[int], second: list[int], company: int) -> list[int]:
-    """The same, as the first of `1 + company` pairs, none of the others in doubt."""
+    """The words of a pair as the first of `1 + company` pairs, none of the others in doubt."""
     words = [first[0], *[PLAIN] * company, second[0], *[PLAIN] * company]
     return [*words, *interleaved(first[1:], second[1:])]
 

@@ -337,7 +337,7 @@ def test_a_count_over_pages_has_one_norm() -> None:
 
 @pytest.mark.parametrize("pages", [[[0, 1], []], [[], [2]], [[], []], [[3]], [[]]])
 def test_a_count_has_one_norm_however_few_it_touches(pages: list[list[int]]) -> None:
-    """None, one or several individuals: the form of a release is the query's."""
+    """With no individual, one or several, the form of a release is the query's."""
     release = ask(accounts_of([10**9] * 4), [of_one_number(page) for page in pages], 100.0, seed=3)
 
     assert release.one_norm
@@ -388,7 +388,7 @@ def test_a_norm_above_the_largest_is_refused() -> None:
 
 @pytest.mark.parametrize("blocks", [[], [of_one_number([])]])
 def test_a_query_without_touched_individuals_is_pure_noise(blocks: list[Contributions]) -> None:
-    """The same law, shape and support as any other answer; no individual is charged."""
+    """It has the law, shape and support of any other answer; no individual is charged."""
     release = ask(accounts_of([1]), blocks, 5.0, seed=4)
 
     assert release.values.tolist() == rounded_gaussian(1, 5.0, seeded(4)).tolist()

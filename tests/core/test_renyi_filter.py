@@ -106,7 +106,7 @@ def test_one_charge_for_all_is_the_same_inequality(
 def test_one_charge_for_all_finds_every_individual_that_cannot_pay(
     slots: NDArray[np.int64], poor: tuple[int, ...]
 ) -> None:
-    """Whether accounts are read in one stretch or one by one; a poor neighbour in between changes nothing."""
+    """Accounts are read in one stretch or one by one; a poor neighbour in between changes nothing."""
     book = accounts(row(*[0] * 100), row(*[10] * 100))
     book.set_spent(row(*poor), 8)
 
@@ -119,7 +119,7 @@ def test_one_charge_for_all_finds_every_individual_that_cannot_pay(
 @pytest.mark.parametrize("resting", [(), (5,), (0, 9), (1,)])
 @pytest.mark.parametrize("charge", [0, 3])
 def test_a_paused_individual_is_left_out(slots: NDArray[np.int64], resting: tuple[int, ...], charge: int) -> None:
-    """Of what is free too, and however the accounts are read; it makes no difference to the others."""
+    """It is left out of free queries too, however the accounts are read; the others stay as they are."""
     book = accounts(row(*[0] * 100), row(*[10] * 100))
     book.paused[list(resting)] = True
 
@@ -133,7 +133,7 @@ def test_a_paused_individual_is_left_out(slots: NDArray[np.int64], resting: tupl
 def test_the_dropped_are_never_active_and_no_other_is_less(
     ledger: tuple[Accounts, NDArray[np.int64], NDArray[np.int64]], data: st.DataObject
 ) -> None:
-    """Of a list and of a stretch alike."""
+    """This holds for a list and for a stretch alike."""
     book, slots, charges = ledger
     times = data.draw(st.lists(st.sampled_from([0, 1, 2, 255]), min_size=slots.size, max_size=slots.size))
     dropped = np.array(times, dtype=np.uint8)
@@ -327,7 +327,7 @@ def test_the_spent_total_and_the_limit_never_come_apart(
 
 @pytest.mark.parametrize("units", [-1, LIMIT_UNITS_MAX + 1])
 def test_units_out_of_range_are_refused(units: int) -> None:
-    """As a limit and as a spent total."""
+    """They are refused as a limit and as a spent total."""
     book = accounts(row(1, 2), row(3, 4))
 
     with pytest.raises(ValueError, match="limits"):

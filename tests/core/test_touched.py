@@ -54,7 +54,7 @@ def test_each_form_tells_the_same_slots(form: Form, slots: list[int]) -> None:
 @FORMS
 @given(SLOTS, st.integers(0, 2**32))
 def test_some_of_the_places_are_some_of_the_slots(form: Form, slots: list[int], seed: int) -> None:
-    """Of places that are not touched none is among them."""
+    """No place that is not touched is among them."""
     touched = form(slots)
     which = np.random.default_rng(seed).random(touched.size) < 0.5
 
