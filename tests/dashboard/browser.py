@@ -46,7 +46,7 @@ CLINIC: Final = {
         },
     }
 }
-"""Of a second dataset, with numbers, dates and categories that hold commas."""
+"""The tables of a second dataset, with numbers, dates and categories that hold commas."""
 PEOPLE_COUNT: Final = 400
 DRAWN: Final = "new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(drawn))))"
 Scheme = Literal["light", "dark"]

@@ -103,7 +103,7 @@ def test_numbers_have_no_more_digits_than_their_error_bars_make_sensible(clinic:
 
 
 def test_the_page_of_an_answer_says_what_was_asked(clinic: Visit) -> None:
-    """Of which dataset, in words, and as the query that can be asked again."""
+    """It names the dataset and the query, in words and in the form that can be asked again."""
     clinic.site.ask(dataset="clinic", by="clinic", sigma=33, where={"eq": [{"col": "ward"}, "Heart, lungs"]})
     listed = clinic.site.read("queries", by="clinic")["items"][0]
     clinic.go("/analyst/history")

@@ -65,7 +65,7 @@ def test_labels_cover_nothing(open_visit: Callable[..., Visit], width: int) -> N
 
 
 def test_a_chart_is_told_in_words_too(visit: Visit) -> None:
-    """As a table with a caption, for those who do not see the picture, and at the point under the pointer."""
+    """It has a table with a caption, for those who do not see the picture, and words at the point under the pointer."""
     page = visit.enter("curator", "/curator/town")
     visit.settle()
     figure = page.locator("figure").first

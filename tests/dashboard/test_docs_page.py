@@ -90,7 +90,7 @@ def test_every_link_leads_somewhere(docs: Visit) -> None:
 
 
 def test_an_address_leads_to_an_operation(visit: Visit) -> None:
-    """As does its entry in the contents, which is marked while the operation is on the screen."""
+    """An entry in the contents does too, and is marked while the operation is on the screen."""
     visit.go("/docs#ask")
     expect(visit.page.locator("#ask h3")).to_be_in_viewport()
     current = visit.page.locator("#contents a[aria-current]")

@@ -52,7 +52,7 @@ VISITS = pa.table({"person_no": [n % 2 for n in range(6)], "amount": [n * 7 for 
 
 
 def _write(table: pa.Table, path: Path) -> None:
-    """As Parquet, or as a stream."""
+    """Write a table as Parquet, or as a stream."""
     if path.suffix == ".parquet":
         pq.write_table(table, path)
         return
@@ -76,7 +76,7 @@ def _dropped(visit: Visit, name: str, text: str | bytes) -> None:
 
 
 def test_a_file_proposes_what_the_client_proposes(visit: Visit, tmp_path: Path) -> None:
-    """The same tables but for the words of `confirm`, read in the browser: no request is made."""
+    """The tables are the client's but for the words of `confirm`, read in the browser: no request is made."""
     page = visit.enter("curator", "/curator/_register")
     page.get_by_label("Name").first.fill("proposed")
     sent: list[str] = []
