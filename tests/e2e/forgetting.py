@@ -62,7 +62,7 @@ def found_in_files(needles: Needles, connection: Connection) -> set[str]:
 
 
 def sealed_slices(connection: Connection) -> Needles:
-    """Of each piece as it is stored now, bytes by which it would be found again."""
+    """The bytes by which each piece, as it is stored now, would be found again."""
     rows = connection.execute(SEALED).fetchall()
     return {
         f"piece {WHOLE if number is None else number} of row {seq}": (bytes(sealed)[20:52],)

@@ -24,7 +24,7 @@ from tests.e2e.processes import new_key, served
 
 ANSWERS = 3
 CHARGE_UNITS = 1_374_389_535
-"""Of a count at sigma 20, for each individual: 2^40 / (2 * 20^2), rounded up."""
+"""The charge of a count at sigma 20, for each individual: 2^40 / (2 * 20^2), rounded up."""
 
 
 def made_known(home: Path) -> Path:

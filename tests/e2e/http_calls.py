@@ -23,7 +23,7 @@ CSV = {"Content-Type": "text/csv"}
 QUERY: dict[str, Any] = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 20.0}, "reuse": False}
 """Each key is charged anew."""
 PATIENCE_S = 120.0
-"""Of a client: above what a slow machine takes for any answer."""
+"""The patience of a client: above what a slow machine takes for any answer."""
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 

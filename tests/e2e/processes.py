@@ -20,7 +20,7 @@ from tests.faults.forks import Forked, ForkServer
 
 SPARING = [sys.executable, "-m", "service"]
 PATIENCE_S = 250.0
-"""Of a command: the demo asks 294 queries."""
+"""The patience with a command: the demo asks 294 queries."""
 
 
 @dataclass

@@ -73,7 +73,7 @@ class Survey:
         return answers[-1]
 
     def sequences(self) -> list[int]:
-        """Of the ledger, as the curator reads it: every page."""
+        """The sequence of every entry in the ledger, as the curator reads it, page by page."""
         found: list[int] = []
         page: dict[str, int | str] = {"limit": 1000}
         with self.curator() as curator:

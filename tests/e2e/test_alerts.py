@@ -72,7 +72,7 @@ def asked_until(is_over: threading.Event, running: Served, key: str, name: str) 
 
 @pytest.mark.slow
 def test_rules_tell_a_fault_from_none(survey_home: SurveyHome) -> None:
-    """None while all is well; then Postgres stands still, a connection is cut, and the witness is missing."""
+    """No alert fires while all is well; then Postgres stands still, a connection is cut, and the witness is missing."""
     home, key = survey_home.path, survey_home.analyst_key
     cut = {"CHAOS": "1", "CHAOS_AT": "before-commit:drop:2", "SPARING_METRICS_PORT": "0"}
     with served(home, **cut) as running, ThreadPoolExecutor(8) as pool:

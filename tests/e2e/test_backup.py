@@ -67,7 +67,7 @@ def databases(postgres_server: PostgresServer) -> Iterator[list[str]]:
 
 
 def test_a_backup_of_another_database_goes_into_another(databases: list[str], homes: Homes, tmp_path: Path) -> None:
-    """As in a compose deployment: DATABASE_URL names both, and the witness goes with neither."""
+    """This is a compose deployment: DATABASE_URL names both, and the witness goes with neither."""
     source, target = ({"DATABASE_URL": url} for url in databases)
     home, backup = homes.begun(), tmp_path / "backup"
     with served(home, **source) as running:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 QUERIES = 16
 MEMORY_BYTES = 300 * 2**20
-"""Of queries, and as much of uploads: room for one principal to have one of the large queries, and not two."""
+"""The bound on queries, and on uploads: one principal has room for one of the large queries, and not for two."""
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 PEOPLE = 135_000
 AT_ONCE = 3
-"""So many exports of one curator are admitted under a bound of twice as many."""
+"""The exports of one curator that are admitted under a bound of twice as many."""
 PATH = "/v1/datasets/survey/budgets/export"
 PARQUET = {"Accept": "application/vnd.apache.parquet"}
 

@@ -136,7 +136,7 @@ def needles_of(connection: Connection, database_url: str) -> Needles:
 
 
 def findings(database_url: str) -> list[str]:
-    """Of a verification."""
+    """The findings of a verification."""
     with closing(PostgresStore(database_url, LEDGER_KEY)) as store:
         return [finding for report in verify_all(store) for finding in report.findings]
 

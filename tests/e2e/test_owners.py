@@ -37,7 +37,7 @@ def service(homes: Homes) -> Iterator[Survey]:
 
 @pytest.fixture(scope="module")
 def urls(service: Survey) -> list[str]:
-    """Where each worker says what it counts; the successor of a worker has its port."""
+    """The addresses at which the workers serve their metrics; the successor of a worker has its port."""
     assert service.served.process.stdout is not None
     return [service.served.process.stdout.readline().split()[1] for _ in range(2)]
 
@@ -122,7 +122,7 @@ def test_the_dataset_stays_in_one_workers_memory_for_every_request_to_the_other(
     assert owner_of(survey.home, survey.parent, survey.dataset) == owner
 
     def work() -> list[dict[str, float]]:
-        """Of both workers since then, the owner's last."""
+        """The counts of both workers since then, the owner's last."""
         done = [grown(earlier, counted(url)) for earlier, url in zip(before, urls, strict=True)]
         return sorted(done, key=lambda each: each.get('sparing_commits_total{kind="act"}', 0))
 

@@ -210,7 +210,7 @@ def test_a_database_of_an_older_checkout_is_refused_in_one_line(tmp_path: Path, 
 
 
 def test_migrate_is_ready_to_be_run_before_anything(tmp_path: Path, database_url: str) -> None:
-    """As the one-shot container does; twice does no harm."""
+    """The one-shot container runs it first; a second run does no harm."""
     for _ in range(2):
         done = sparing("migrate", home=tmp_path / "none", DATABASE_URL=database_url)
         assert (done.returncode, done.stderr) == (0, "")

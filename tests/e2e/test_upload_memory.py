@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 MEMORY_BYTES = 2**30
 BASE_BYTES = 160 * 2**20
-"""Of the process that forks decoders, with the libraries of the tests' environment, and of them without work."""
+"""The memory of the process that forks decoders, with the libraries of the tests, and of decoders without work."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ def test_many_at_once_keep_within_the_memory_of_uploads(site: Site) -> None:
 
 
 def test_a_body_beside_a_request_for_another_protocol_is_stored_or_refused(site: Site) -> None:
-    """As curl sends one with --http2: never taken for no rows."""
+    """A request of curl with --http2 is never taken for one without rows."""
     parts = urlsplit(site.running.url)
     body, stored = b"id,item\nann,1\n", site.rows()
     head = (
