@@ -155,7 +155,7 @@ def home(place: Path) -> Path:
 
 @pytest.fixture
 def private_root(place: Path) -> Path:
-    """Where root keeps what the servers' account could not reach otherwise."""
+    """The folder in which root keeps what the servers' account could not reach otherwise."""
     return place / "private"
 
 

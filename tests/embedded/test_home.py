@@ -1,4 +1,4 @@
-"""Where the servers' files live."""
+"""The places of the servers' files."""
 
 import os
 import pwd

@@ -122,7 +122,7 @@ def test_a_server_that_ran_long_enough_dies_for_the_first_time() -> None:
 def test_servers_of_a_process_that_ends_are_taken_over_at_the_same_address(
     used: Any, failures: list[str], start_owner: Callable[..., Any], ending: str
 ) -> None:
-    """Whether it stops them or is killed: the one that used them runs them from then on, and stops them in the end."""
+    """If it stops them or is killed, the process that used them runs them from then on, and stops them in the end."""
     owner = start_owner(OWNER, used.home, used.private_root)
     urls = owner.hear()
     with open_servers(used.home, None, None, private_root=used.private_root, failed=failures.append) as servers:

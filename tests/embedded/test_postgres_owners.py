@@ -218,6 +218,6 @@ def prepare_for(account: OsAccount | None, home: Path, launcher: Path) -> str:
 
 
 def can_run(interpreter: str, account: OsAccount) -> bool:
-    """Whether the account can reach an interpreter that exists."""
+    """Tell whether the account can reach an interpreter that exists."""
     path = Path(interpreter)
     return path.exists() and reachable(path.parent, account) and reachable(path.resolve().parent, account)

@@ -68,7 +68,7 @@ class Clock:
 def test_a_server_that_another_process_runs_is_waited_for_while_it_starts_alone(
     used: Any, monkeypatch: pytest.MonkeyPatch, has_answered: bool, waited_s: float
 ) -> None:
-    """As long as the setting says, and shortly where the note of the lock says that it was up already."""
+    """The wait lasts as long as the setting says, and is short if the note of the lock says that it was up already."""
     clock = Clock()
     monkeypatch.setattr("service.embedded.server.time", clock)
     lock = HomeLock(used.data.parent, "valkey")
