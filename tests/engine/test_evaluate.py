@@ -223,7 +223,7 @@ def test_norms_are_one_where_the_plan_says_so_and_nowhere_else(
 
 
 SHARE = 1 / 3
-"""Of BUDGET it is between two units: a third of 2^40, by the double, rounded up."""
+"""The share of BUDGET that is between two units: a third of 2^40, by the double, rounded up."""
 ENOUGH = -(-Fraction(SHARE) * BUDGET // 1)
 
 
@@ -339,7 +339,7 @@ EVENTS: list[Row] = [
 def test_rows_have_a_weight_and_individuals_count_once(
     select: dict[str, Any], more: dict[str, Any], expected: dict[int, float]
 ) -> None:
-    """Of a person's four rows, or of those selected, each counts as `rows` over their number, in whatever order.
+    """Each of a person's four rows, or of those selected, counts as `rows` over their number, in whatever order.
 
     A person counts once in each group, however often; in more groups than `rows`, as `rows` over the groups.
     """

@@ -51,7 +51,7 @@ def test_a_table_gives_what_a_calculation_gives(item: dict[str, Any], monkeypatc
 
 
 def test_a_feature_of_several_columns_is_calculated() -> None:
-    """Of two small columns there would be a table of every pair."""
+    """It is not looked up: a table of two small columns would hold every pair."""
     both = {"of": {"mul": [{"col": "level"}, {"abs": {"sub": [{"col": "spend"}, {"col": "level"}]}}]}, "fill": 0}
     reader, _, known = read({"moments": {"features": [both]}})
     assert not reader.lookups

@@ -45,7 +45,7 @@ def test_a_fold_is_what_it_was() -> None:
 
 
 def test_the_part_of_an_individual_follows_its_key_and_no_slot() -> None:
-    """The same people in other slots, and without some of them, are in the same parts."""
+    """The people in other slots, and without some of them, are in the same parts."""
     keys = [f"p{number}" for number in range(500)]
     fold = {"fold": {"seed": "a", "of": 4, "in": [1]}}
     plan = plan_of(query_of(where=fold))

@@ -31,7 +31,7 @@ def values(value: dict[str, Any], memory: DatasetMemory = MEMORY, **more: Any) -
 
 
 def totals(*, of: str | None = None, online: bool = False) -> dict[int, float]:
-    """The same in plain Python."""
+    """The totals in plain Python."""
     found: dict[int, float] = defaultdict(float)
     for slot, visit in VISITS:
         if not online or visit["online"]:
@@ -52,7 +52,7 @@ def test_events_are_counted_and_summed(rows: int, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_total_is_moved_into_the_clip() -> None:
-    """Of an individual without events too."""
+    """The total of an individual without events is moved too."""
     expected = {slot: min(max(totals().get(slot, 0), 2), 4) for slot in SLOTS}
     assert values(own(count={}, clip=[2, 4])) == expected
 

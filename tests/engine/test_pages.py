@@ -18,7 +18,7 @@ from tests.engine.worlds import SCHEMA
 
 @given(seed=st.integers(0, 2**32), count=st.sampled_from([0, 1, FEW, FEW + 1, 3 * FEW]))
 def test_pages_are_told_once_and_in_order(seed: int, count: int) -> None:
-    """Of few slots as of many, in any order, with repeats."""
+    """Few slots and many give their pages, in any order and with repeats."""
     slots = np.random.default_rng(seed).integers(0, 30 * PAGE_SLOTS, count)
     pages = pages_of(slots)
     assert pages.dtype == np.int64
@@ -42,7 +42,7 @@ def listed(charged: set[int], left_out: set[int]) -> tuple[Touched, NDArray[np.b
 
 
 def stretched(charged: set[int], left_out: set[int]) -> tuple[Touched, NDArray[np.bool_]]:
-    """The same as marks of a stretch."""
+    """The slots as marks of a stretch."""
     marks = np.array([slot in charged | left_out for slot in range(SLOTS)], dtype=np.bool_)
     active = np.array([slot in charged for slot in range(SLOTS)], dtype=np.bool_)
     return Touched(slice(0, SLOTS), marks), active
@@ -53,7 +53,7 @@ def stretched(charged: set[int], left_out: set[int]) -> tuple[Touched, NDArray[n
 def test_each_slot_counts_the_queries_that_name_it(
     repetitions: int, queries: list[tuple[set[int], set[int]]], forms: list[bool]
 ) -> None:
-    """As lists and as stretches in any order, and more often than a byte holds; each counter by itself."""
+    """Lists and stretches come in any order, and more often than a byte holds; each counter counts by itself."""
     apart = [(charged, left_out - charged) for charged, left_out in queries]
     asked = [
         (stretched if is_stretch else listed)(*query) for query, is_stretch in zip(apart, forms, strict=False)

@@ -109,7 +109,7 @@ def test_a_number_is_exact() -> None:
 
 
 def test_the_likeliest_value_is_the_first_of_the_largest_arguments() -> None:
-    """As a value of the column it compares with that column and with its categories."""
+    """It is a value of the column, and compares with that column and with its categories."""
     best = {slot: COUNTRIES[found.index(max(found))] for slot, found in known("softmax").items()}
     right = [slot for slot, country in best.items() if ROWS[slot]["country"] == country]
     assert selected({"eq": [prediction("softmax"), {"col": "country"}]}) == right

@@ -104,7 +104,7 @@ def answered(plan: Plan, memory: DatasetMemory, *, seed: int) -> Release:
 
 @pytest.mark.parametrize("item", PRODUCTS, ids=NAMES)
 def test_no_individual_is_charged_more_than_the_worst_case(item: dict[str, Any]) -> None:
-    """Of records at every bound."""
+    """The records are at every bound."""
     plan = plan_of(query_of(item))
     values: dict[str, list[Any]] = {
         "level": [-2, 3],
@@ -172,7 +172,7 @@ def test_a_block_beyond_the_bounds_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_blocks_are_as_long_as_stays_in_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where one ends decides about memory alone."""
+    """The end of a block decides about memory alone."""
     plan = plan_of(query_of(PRODUCTS[1]))
     memory = memory_of(dict.fromkeys((*range(10), 65536), SOMEBODY))
     whole = [block for block in contributions(plan, memory) if isinstance(block, OuterProducts)]

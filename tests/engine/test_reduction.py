@@ -29,14 +29,14 @@ NUMBERS = st.integers(-(2**61), 2**61)
 
 @given(st.integers(0, 2**128 - 1) | st.integers(0, 2**64 - 1).map(lambda n: n * n))
 def test_a_root_is_the_largest_whole_number_within(number: int) -> None:
-    """As the library has it, next to squares too."""
+    """The root is the library's, next to squares too."""
     for each in {number, max(number - 1, 0), min(number + 1, 2**128 - 1)}:
         assert root(each) == isqrt(each)
 
 
 @given(st.lists(NUMBERS, min_size=1, max_size=40), st.integers(1, 5))
 def test_squares_are_summed_exactly(numbers: list[int], at_a_time: int) -> None:
-    """Of numbers of any size, some at a time."""
+    """The numbers have any size, and are summed some at a time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reduction, "_AT_A_TIME", at_a_time)
         assert squared(np.array(numbers)) == sum(number**2 for number in numbers)

@@ -147,12 +147,12 @@ def together(listing: Listing) -> bool:
     ],
 )
 def test_a_cover_lists_every_row_of_its_predicate(predicate: Predicate, expected: list[Cover]) -> None:
-    """Of a conjunction each part is a way, of a disjunction all parts together; x has no index."""
+    """Each part of a conjunction is a way, and all parts of a disjunction together are one; x has no index."""
     assert list(covers(predicate, LISTED, apart)) == expected
 
 
 def pairs(first: int, low: int, high: int) -> CodeRange:
-    """Of one value of a and those of b from `low` to `high`; b has five."""
+    """The range of one value of a and those of b from `low` to `high`; b has five."""
     return CodeRange(("a", "b"), 5 * first + low, 5 * first + high)
 
 
@@ -174,7 +174,7 @@ def pairs(first: int, low: int, high: int) -> CodeRange:
 def test_two_conditions_are_listed_together_where_one_is_for_one_value(
     predicate: Predicate, expected: list[Cover]
 ) -> None:
-    """Of several pairs that whose columns have the most values; what is listed together is not looked at apart."""
+    """The pair is taken whose columns have the most values; its parts are not looked at apart."""
     assert sorted(covers(predicate, LISTED, together), key=str) == sorted(expected, key=str)
 
 

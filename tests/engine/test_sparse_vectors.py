@@ -32,7 +32,7 @@ def entries(owners: list[int], coordinates: list[int], values: list[int]) -> Ent
 
 
 def summed(owners: list[int], coordinates: list[int], values: list[int]) -> dict[tuple[int, int], int]:
-    """The same in a dictionary."""
+    """The sums in a dictionary."""
     total: dict[tuple[int, int], int] = {}
     for owner, coordinate, value in zip(owners, coordinates, values, strict=True):
         total[owner, coordinate] = total.get((owner, coordinate), 0) + value

@@ -77,7 +77,7 @@ def add(memory: DatasetMemory, added: Rows) -> None:
 @settings(max_examples=times(34, 100))
 @given(st.data())
 def test_a_tally_gives_the_vectors_of_all_rows(name: str, rows_max: int, data: st.DataObject) -> None:
-    """As the same query with a condition that every row meets, before and after rows come and go."""
+    """It gives those of a query with a condition that every row meets, before and after rows come and go."""
     memory = DatasetMemory(SCHEMA)
     memory.grow(PAGE_SLOTS + 8)
     plan, sorted_plan = tallied_plan(QUERIES[name]), tallied_plan(QUERIES[name], where=EVERY_ROW)

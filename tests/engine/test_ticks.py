@@ -98,7 +98,7 @@ def test_an_empty_dataset_has_ticks_too() -> None:
 
 
 def test_a_replayed_tick_marks_the_first_alone() -> None:
-    """As the entry has it, in either form; what stood before stays."""
+    """The entry comes in either form; what stood before stays."""
     made = TickCounts(STEPS, THRESHOLD)
     made.grow(6)
     made.mark(Touched(np.array([1, 4])), np.array([True, True]), 2)

@@ -40,7 +40,7 @@ def held(view: VectorView, start: int = 0, stop: int = END) -> dict[int, list[in
 
 
 def slots_of(slots: list[int]) -> NDArray[np.int64]:
-    """As an array."""
+    """The slots as an array."""
     return np.array(slots, dtype=np.int64)
 
 
@@ -110,7 +110,7 @@ def test_rows_that_do_not_fit_are_refused(rows: Codes) -> None:
 
 
 def test_codes_beyond_the_span_are_refused() -> None:
-    """Where the type would hold more."""
+    """The type would hold more."""
     with pytest.raises(ValueError, match="stands for nothing"):
         check_rows("pixels", rows_of([(1, 2)]), VectorCoding(length=2, offset=0, span=1, step_log2=0), 1)
 
@@ -144,7 +144,7 @@ def test_a_dataset_holds_vectors_beside_its_columns() -> None:
 
 
 def test_a_record_without_its_vector_is_refused_before_anything_changes() -> None:
-    """As one without another column is."""
+    """It is refused like one without another column."""
     dataset = memory()
     with pytest.raises(ValueError, match="the columns must be age, _digest, pixels"):
         dataset.add_individuals(slots_of([0]), {"age": np.array([3], dtype=np.uint8)}, slots_of([9]))

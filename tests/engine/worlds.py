@@ -338,7 +338,7 @@ def query_of(*items: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def of_visits(*items: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """The same of events."""
+    """A query of events."""
     return query_of(*items, **{"from": "visits"} | more)
 
 

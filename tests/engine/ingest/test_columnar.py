@@ -16,7 +16,7 @@ KEYS = ["ann", "bob", "ann", None, "eve", "bob"]
 
 
 def layouts() -> dict[str, pa.Array]:
-    """The same keys in every layout."""
+    """The keys in every layout."""
     plain = pa.array([key or "nil" for key in KEYS])
     runs = pa.RunEndEncodedArray.from_arrays(pa.array(range(1, 7), pa.int32()), plain)
     longer = pa.concat_arrays([pa.array(["x" * 99]), plain]).slice(1)
@@ -54,7 +54,7 @@ def test_every_layout_gives_the_same_keys_in_pieces_of_any_size(
 
 @pytest.mark.parametrize("layout", ["plain", "large", "view", "dictionary", "runs"])
 def test_bytes_are_counted_as_they_are_once_expanded(layout: str) -> None:
-    """Of every layout the same: 18 of the keys and 48 of the items."""
+    """Every layout counts alike: 18 bytes of the keys and 48 of the items."""
     body = batch({"id": layouts()[layout], "item": pa.array(range(6))})
     read_within(body, ARROW, VISITS, UploadBounds(decoded_bytes=66))
     with pytest.raises(RowsProblem, match="66 bytes or more once decoded, and an upload may take 65"):

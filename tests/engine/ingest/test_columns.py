@@ -173,7 +173,7 @@ def test_numbered_categories_end_at_their_size() -> None:
 
 
 def test_listed_numbers_are_found_among_numbers() -> None:
-    """As they are among texts."""
+    """Their codes are those of the same numbers among texts."""
     whole = code_column(GRADE, pa.array([3, 1, 7]), Reports(), is_text=False)
     assert whole.codes.tolist() == [0, 1, 4]
 
@@ -257,7 +257,7 @@ def test_every_format_gives_the_same_codes(moments: list[Moment]) -> None:
 
 
 def test_what_is_outside_is_moved_to_the_nearer_bound_and_counted() -> None:
-    """As a number is."""
+    """Dates and times are clipped like numbers."""
     body = b"id,born,seen\na,1890-05-05,1999-12-31T23:59:59Z\nb,2031-01-01,2400-01-01T00:00:00Z\n"
     found = read(body, CSV)
     spans = [

@@ -16,7 +16,7 @@ from tests.engine.ingest.uploads import ARROW, CSV, PARQUET, PEOPLE, VISITS, arr
 
 
 def test_quoted_fields_hold_commas_quotes_and_line_breaks() -> None:
-    """As in RFC 4180, section 2; either line end, and none at the end of the file."""
+    """RFC 4180, section 2, says so; lines end either way, and the last one need not end."""
     body = b'id,country,age,spend,member\r\n"a,""b""\r\nc",NO,1,1,1\r\nd,SE,2,2,0'
     assert list(read(body).keys) == ['a,"b"\r\nc', "d"]
 

@@ -22,7 +22,7 @@ def first(body: bytes, content_type: str = ARROW) -> FirstRows:
 
 
 def fields(found: FirstRows) -> list[list[str]]:
-    """As a reader of CSV takes them, the header first."""
+    """The fields that a reader of CSV finds, the header first."""
     return list(csv.reader(io.StringIO(found.csv, newline="")))
 
 

@@ -31,7 +31,7 @@ def codes(name: str, body: bytes, content_type: str) -> list[int]:
 
 
 def frame_of_pandas() -> pd.DataFrame:
-    """As a curator has it: doubles for the integers, a categorical, an index."""
+    """The frame that a curator has: doubles for the integers, a categorical, an index."""
     frame = pd.DataFrame(ROWS).astype({"country": "category", "age": "float64"})
     frame.index = pd.Index([7, 9, 8])
     return frame
@@ -55,7 +55,7 @@ def sent(kind: str) -> tuple[bytes, str]:
 
 @pytest.mark.parametrize("kind", ["pandas parquet", "polars parquet", "polars stream"])
 def test_what_libraries_write_is_read(kind: str) -> None:
-    """The same rows, whatever the layout."""
+    """The rows are the same, whatever the layout."""
     body, content_type = sent(kind)
     plain, found = read(parquet(ROWS), PARQUET), read(body, content_type)
     assert list(found.keys) == ["a", "b", "c"]

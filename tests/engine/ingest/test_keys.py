@@ -21,7 +21,7 @@ CHUNKS = st.lists(st.lists(st.sampled_from(["ann", "bob", "ärla", "x" * 256, '"
 
 
 def keys_of(chunks: list[list[str]]) -> ArrowKeys:
-    """As the reader makes them, batch by batch."""
+    """The keys as the reader makes them, batch by batch."""
     return ArrowKeys(pa.chunked_array([pa.array(chunk, type=pa.string()) for chunk in chunks], type=pa.string()))
 
 
@@ -81,7 +81,7 @@ def test_keys_are_read_as_they_are_compared(comparison: KeyComparison, written: 
 
 
 def test_two_forms_of_one_key_are_the_same_key() -> None:
-    """Of the table of individuals the second is refused, by the number of the first."""
+    """In the table of individuals the second is refused, by the number of the first."""
     with pytest.raises(RowsProblem) as refused:
         read_rows(io.BytesIO(csv("007,NO,1,1,1", "7,NO,1,1,1")), CSV, PEOPLE, budget_units=1, keys="number")
     assert [error.message for error in refused.value.errors] == ["the same key as in row 1 (line 3 of the file)"]

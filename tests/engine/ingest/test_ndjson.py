@@ -74,7 +74,7 @@ def test_a_message_says_what_kind_of_value_was_found() -> None:
 
 
 def test_whole_numbers_may_have_a_point() -> None:
-    """As a data frame with missing values writes them; of a category 1.5 is none that is declared, as in CSV."""
+    """A data frame with missing values writes them so; a category of 1.5 is not declared, as in CSV."""
     line = GOOD.replace('"age": 1', '"age": 41.0').replace("true", "1.0").replace('"NO"', "1.5")
     rows = read(line.encode(), NDJSON)
     assert (rows.codes["age"].tolist(), rows.codes["member"].tolist()) == ([41], [1])

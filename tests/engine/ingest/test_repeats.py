@@ -14,7 +14,7 @@ ROWS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 2), st.integers
 
 
 def repeated(rows: list[tuple[str, int, int]]) -> list[bool]:
-    """Of rows of a key, a code and a limit."""
+    """The marks of repeated rows, among rows of a key, a code and a limit."""
     keys = pa.chunked_array([[row[0] for row in rows[:5]], [row[0] for row in rows[5:]]], type=pa.string())
     codes = np.array([row[1] for row in rows], dtype=np.uint8)
     limits = np.array([row[2] for row in rows], dtype=np.int64)

@@ -52,7 +52,7 @@ def ndjson(values: list[Any]) -> bytes:
 
 
 def layouts() -> dict[str, pa.Array]:
-    """The same lists in every layout that is read."""
+    """The lists in every layout that is read."""
     plain = pa.array(NUMBERS, pa.list_(pa.float64()))
     kinds = {
         "list": pa.list_(pa.int64()),
@@ -130,7 +130,7 @@ def test_a_list_that_is_no_vector_is_named_by_row(values: list[Any], found: list
     ],
 )
 def test_json_that_is_no_vector_is_named_by_row(value: object, message: str) -> None:
-    """Of the second row."""
+    """The second row is at fault."""
     assert problems(ndjson([[1, 2, 3], value]), NDJSON, table()) == [(2, "pixels", message)]
 
 
@@ -176,7 +176,7 @@ def test_the_same_row_twice_can_be_dropped(content_type: str) -> None:
 
 
 def test_the_bytes_of_lists_are_counted_as_they_are_once_expanded() -> None:
-    """Of an Arrow stream: 18 bytes of keys and 36 of numbers."""
+    """An Arrow stream has 18 bytes of keys and 36 of numbers."""
     body = arrow(columns(pa.array([[1, 2, 3]] * 9, pa.list_(pa.uint8(), 3))))
     read_within(body, ARROW, table(), UploadBounds(decoded_bytes=2 * 9 + 3 * 9))
     with pytest.raises(RowsProblem, match="45 bytes or more once decoded, and an upload may take 44"):

@@ -1,4 +1,4 @@
-"""The same rows in all four formats, and what reading them gives."""
+"""Rows in all four formats, and the results of reading them."""
 
 import io
 import json
@@ -80,7 +80,7 @@ def parquet(columns: dict[str, Any]) -> bytes:
 
 
 def written(content_type: str, rows: Sequence[Sequence[Any]], names: Sequence[str] = NAMES) -> bytes:
-    """The same rows in any format; None is a value that is missing."""
+    """The rows in any format; None is a value that is missing."""
     if content_type == CSV:
         lines = (",".join("" if value is None else str(value) for value in row) for row in rows)
         return csv(*lines, header=",".join(names))
