@@ -30,7 +30,7 @@ _CAP_SYS_ADMIN = 21
 
 
 def can_mount() -> bool:
-    """Whether this process may mount images; tries nothing."""
+    """Tell whether this process may mount images, without trying."""
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":" in line)
     tools = all(map(shutil.which, ("mkfs.ext4", "mount", "umount")))
     return tools and bool(int(status["CapEff"], 16) >> _CAP_SYS_ADMIN & 1) and Path("/dev/loop-control").exists()

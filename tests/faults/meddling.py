@@ -17,9 +17,9 @@ from service.embedded.binaries import choose_valkey, valkey_candidates
 from tests.waiting import until
 
 FORGERIES = ("noise", "short", "turned", "swapped", "list", "number")
-"""What the values are made into, in turn."""
+"""The forgeries that the values become, in turn."""
 KEPT_SNAPSHOTS = 4
-"""So often it is set back to one snapshot, before another one is kept."""
+"""The times that it is set back to one snapshot, before another one is kept."""
 
 
 class OwnValkey:

@@ -60,7 +60,7 @@ class Commits:
         yield passing, False
 
     def _begins(self, kind: bytes, words: bytes) -> bool:
-        """Whether a message is the first of what is to be set apart."""
+        """Tell whether a message is the first of what is to be set apart."""
         if kind in {b"P", b"B"} and not self._is_open:
             return self._statement(kind, words).startswith(_EXTENSION)
         return self._has_answer and _is_commit(kind, words)
@@ -112,7 +112,7 @@ class RoundTrips:
 
 
 def spoilt(part: bytes) -> bytes:
-    """The same messages with the first statement or copy in them such that Postgres must refuse it, if there is one."""
+    """The messages with the first statement or copy made such that Postgres must refuse it, if there is one."""
     messages = list(Messages(type_bytes=1).take(part))
     for at, (_, kind, words) in enumerate(messages):
         wrong = _spoilt_words(kind, words)
@@ -137,5 +137,5 @@ def _spoilt_words(kind: bytes, words: bytes) -> tuple[bytes, bytes] | None:
 
 
 def _is_commit(kind: bytes, words: bytes) -> bool:
-    """Whether a message is Query or Parse of COMMIT."""
+    """Tell whether a message is Query or Parse of COMMIT."""
     return (kind == b"Q" and words == b"COMMIT\0") or (kind == b"P" and words.split(b"\0", 2)[1] == b"COMMIT")

@@ -28,7 +28,7 @@ Splitter = Commits | RoundTrips
 
 
 class Cut(Enum):
-    """Where a connection ends, seen from a COMMIT, or whatever else is asked about."""
+    """The places at which a connection ends, seen from a COMMIT, or from another statement that is named."""
 
     NEVER = auto()
     BEFORE = auto()  # it is not passed on
@@ -161,7 +161,7 @@ class _Wire:
 
 
 def _is_reply(data: bytes) -> bool:
-    """Whether a server has said all that a client waits for: ready, or ready to take the rows of a COPY."""
+    """Tell whether a server has said all that a client waits for: ready, or ready to take the rows of a COPY."""
     while len(data) >= 5:
         kind, size = data[:1], 1 + int.from_bytes(data[1:5], "big")
         if kind in {b"Z", b"G"} and len(data) >= size:

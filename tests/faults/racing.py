@@ -74,7 +74,7 @@ def race(database_url: str, races: int, *, rivals: int = 2, same_key: bool = Fal
 
 
 def _people(replica: Replica, count: int) -> Principal:
-    """So many people, each of which can pay for one query and not a unit more."""
+    """Register `count` people that can each pay for one query and not a unit more; return the analyst."""
     columns = {"number": {"type": "category", "size": count}}
     document = {
         "name": DATASET,

@@ -51,7 +51,7 @@ class Replica:
         signal.pidfd_send_signal(self.pidfd, number)
 
     def is_dead(self, patience_s: float = 0.0) -> bool:
-        """Whether it has ended, or ends within so long."""
+        """Tell whether it has ended, or ends within so long."""
         return bool(select.select([self.pidfd], [], [], patience_s)[0])
 
     def await_end(self) -> int:
@@ -158,7 +158,7 @@ def state_of(pid: int) -> str:
 
 
 def _listens(pid: int, url: str) -> bool:
-    """Whether the socket that takes connections at a URL is one of the process."""
+    """Tell whether the socket that takes connections at a URL is one of the process."""
     port = int(url.rpartition(":")[2])
     rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
     listening = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A" and int(row[1].rpartition(":")[2], 16) == port}

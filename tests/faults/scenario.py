@@ -102,7 +102,7 @@ def _no_units(_squared: int, _sigma: Fraction) -> int:
     return 0
 
 
-# Of a feature for each country an individual has one product that is not zero, and pays as for a count.
+# With a feature for each country an individual has one product that is not zero, and pays as for a count.
 QUESTIONS: Mapping[str, QueryRequest] = {
     "everybody": _query("4", iter(range(PEOPLE)), None),
     "north": _query("2", filter(_in_norway, range(PEOPLE)), {"eq": [{"col": "country"}, "NO"]}),

@@ -108,7 +108,7 @@ class Swept:
             return await _first_clean(lambda n: trial.fails(route, role, n))
 
     async def sweep_cold(self, route: Route, role: str, cut: Cut) -> int:
-        """The same, at a replica that knows nothing yet."""
+        """Every round trip fails once, at a replica that has served nothing yet. Returns how many there were."""
 
         async def fails(n: int) -> bool:
             with self.opened(cut) as trial:
@@ -204,7 +204,7 @@ async def _first_clean(fails: Callable[[int], Awaitable[bool]]) -> int:
 
 
 def _varied(route: Route, number: int) -> Route:
-    """The same request for other people, under another key."""
+    """The request for other people, under another key."""
     headers, options = dict(route.headers), dict(route.options)
     if "Idempotency-Key" in headers:
         headers["Idempotency-Key"] = f"key {number}"
@@ -233,7 +233,7 @@ def _compare(route: Route, first: httpx.Response, again: httpx.Response, *, fail
 
 
 def _is_keyed_upload(route: Route) -> bool:
-    """Whether it is an upload that may be sent again."""
+    """Tell whether it is an upload that may be sent again."""
     return route.template.endswith("/rows") and "Idempotency-Key" in route.headers
 
 

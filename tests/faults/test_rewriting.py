@@ -94,7 +94,7 @@ class Scene:
             return max((int(act.detail["to"]) for act in transaction.acts_of("amend")), default=0)
 
     def outcomes(self) -> list[str]:
-        """Of the erased, by entry."""
+        """The outcome of the erased individual in each entry."""
         with self.snapshot() as transaction:
             return [entry.quantities().own(ERASED, entry.law)[0] for entry in transaction.entries(after=0)]
 
