@@ -32,7 +32,7 @@ def planned(document: Json, rule: str = "skip") -> Plan | None:
 
 
 def _reduced(document: Json, function: str) -> Plan | None:
-    """None where the query is refused: most of one item have one coordinate."""
+    """The plan of the query with a reduction; None if it is refused: most queries of one item have one coordinate."""
     query = parse_query(sent({**document, "select": document["select"][:1], "reduce": function}))
     try:
         return compile_query(query, SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS)

@@ -56,7 +56,7 @@ class World:
 
     @property
     def head(self) -> Head:
-        """Where its ledger stands."""
+        """The head of its ledger."""
         return self.snapshot.head
 
     def state(
@@ -143,7 +143,7 @@ class ReformedShard(Shard):
     form: Form = staticmethod(as_they_come)
 
     def contributions(self, plan: Plan) -> Iterator[Block]:
-        """The same individuals, vectors and norms."""
+        """The individuals, vectors and norms of the engine, in the form of this world."""
         return self.form(map(sparse, super().contributions(plan)))
 
 

@@ -18,11 +18,11 @@ from tests.core.contributions import as_list
 Blocks = Iterable[Contributions]
 Form = Callable[[Blocks], Iterator[Contributions]]
 RUBBISH_COORDINATE, RUBBISH_VALUE = -(2**40), 2**50
-"""Of the entries at places that are not marked: they would be seen in any sum, or be refused."""
+"""The entries at places that are not marked: they would be seen in any sum, or be refused."""
 
 
 def as_they_come(blocks: Blocks) -> Iterator[Contributions]:
-    """As the engine gives them."""
+    """The blocks as the engine gives them."""
     yield from blocks
 
 

@@ -52,7 +52,7 @@ class FractionEvaluator(FractionValues):
         return sum(map(self.size, self.document["select"]))
 
     def keys(self) -> list[Any]:
-        """Of group_by."""
+        """The keys of group_by."""
         return list(self.document.get("group_by", []))
 
     def parts(self, key: Any) -> Sequence[Any]:
@@ -70,7 +70,7 @@ class FractionEvaluator(FractionValues):
         return list(dict.fromkeys(self.calendar(body["by"], day, 0) for day in range(first, last + 1)))
 
     def edges(self, cut: dict[str, Any], column: dict[str, Any]) -> list[Fraction]:
-        """As given, or the multiples of a width from the one at or below the lower bound to the first not below all."""
+        """The stated edges, or multiples of a width: from the last not above the bounds to the first not below them."""
         low, high = bounds(column)
         edges = cut["edges"] if "edges" in cut else self.multiples(decimal(cut["width"]), column)
         if column["type"] == "real":
@@ -78,7 +78,7 @@ class FractionEvaluator(FractionValues):
         return [point(edge, column["type"]) if isinstance(edge, str) else Fraction(edge) for edge in edges]
 
     def multiples(self, width: Fraction, column: dict[str, Any]) -> list[Fraction]:
-        """Of a width, from bound to bound, all of them decimals."""
+        """The multiples of a width, from bound to bound, all of them decimals."""
         low, high = (decimal(column[end]) / width for end in ("lower", "upper"))
         return [number * width for number in range(floor(low), ceil(high) + 1)]
 
@@ -219,12 +219,12 @@ class FractionEvaluator(FractionValues):
             yield from enumerate(self.weight(weights, value, body["column"]) for weights in functionals(item))
 
     def is_active(self, row: Row, share: Fraction) -> bool:
-        """Whether an individual has at least a share of the dataset's budget left."""
+        """Tell whether an individual has at least a share of the dataset's budget left."""
         left: Near = row[SHARE_LEFT]
         return left.value >= share
 
     def weight(self, functional: Functional, value: Any, name: str) -> Near:
-        """Of a value: whole weights are exact, others in steps of which the largest has more than 2^51."""
+        """The weight of a value: whole weights are exact, others in steps of which the largest has more than 2^51."""
         for place in find(value, [self.literal(each, {"col": name}) for each in functional.indices]):
             weight = functional.weights[place]
             return Near(weight if functional.is_whole else nearest(weight, functional.beside))
@@ -250,14 +250,14 @@ class FractionEvaluator(FractionValues):
 
     @property
     def rows_stored_max(self) -> int:
-        """So many rows an individual may have."""
+        """The most rows that an individual may have."""
         table = self.tables[self.table]
         rows: int = table["rows_per_individual"] if table["kind"] == "events" else 1
         return rows
 
     @property
     def rows_max(self) -> int:
-        """So many rows of an individual count."""
+        """The most rows of an individual that count."""
         return min(self.rows_stored_max, self.bounded("rows") or self.rows_stored_max)
 
     @property
@@ -341,7 +341,7 @@ class FractionEvaluator(FractionValues):
         return next(kept, Fraction(0))
 
     def suits(self, extent: Extent, grid: Fraction) -> bool:
-        """Whether a grid leaves an item its own steps or 256, and its sum within 2^61; the page gives no numbers."""
+        """Tell whether a grid leaves an item its own steps or 256, and its sum within 2^61: numbers not on the page."""
         is_lost = extent.step < grid and 0 < extent.largest < 256 * grid
         summed = self.rows_stored_max * (self.rows_max if self.is_weighed else 1)
         return not is_lost and extent.largest * summed <= 2**61 * grid

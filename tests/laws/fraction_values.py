@@ -56,7 +56,7 @@ class Extent(NamedTuple):
 
     @property
     def bits(self) -> int:
-        """Of the larger bound."""
+        """The bits of the larger bound."""
         return int(self.largest / self.step).bit_length()
 
     def in_bits(self, bits: int) -> Fraction:
@@ -78,7 +78,7 @@ def decimal(number: float | Fraction) -> Fraction:
 
 
 def real_step(largest: Fraction) -> Fraction:
-    """Of a real column: the power of two of which the larger bound has more than 2^51."""
+    """The step of a real column: the power of two of which the larger bound has more than 2^51."""
     return power_above(largest) / 2**52
 
 
@@ -120,7 +120,7 @@ def place_of(value: Any, column: dict[str, Any]) -> int:
 
 
 def bounds(column: dict[str, Any]) -> tuple[Fraction, Fraction]:
-    """Of a column of numbers, booleans, dates or times, as stored."""
+    """The bounds of a column of numbers, booleans, dates or times, as stored."""
     if column["type"] == "boolean":
         return ZERO, ONE
     return _bounds(column["type"], column["lower"], column["upper"])

@@ -17,7 +17,7 @@ class Functional(NamedTuple):
 
     @property
     def extent(self) -> Extent:
-        """Of the weights."""
+        """The extent of the weights."""
         step = Fraction(1) if self.is_whole else real_step(self.beside)
         largest = max(map(abs, self.weights), default=Fraction(0))
         return Extent(-largest, largest, step, self.is_whole)

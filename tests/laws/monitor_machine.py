@@ -29,7 +29,7 @@ class MonitorMachine(RestoreMachine):
 
     @initialize()
     def register(self) -> None:
-        """As of any dataset, with a reserve that is an eighth of the smallest limit."""
+        """Register a dataset with a reserve that is an eighth of the smallest limit."""
         monitor = {"rho": "0.125", "ticks": TICKS, "share": 0.25}
         document = registration(NAME, "skip") | {"monitor": monitor, "limit_floor_rho": "1"}
         self.replica.curators.register(Registration.model_validate(document))

@@ -72,7 +72,7 @@ def outcomes() -> list[Outcome]:
 
 
 def is_wrong(outcome: Outcome, evaluator: Evaluator) -> bool:
-    """Whether the engine and a reference differ."""
+    """Tell whether the engine and a reference differ."""
     try:
         return any(True for _ in differences(outcome, evaluator))
     except Unsure:

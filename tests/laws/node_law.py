@@ -34,7 +34,7 @@ REFUSALS = (
     "adds up to numbers too large for exact sums",
     "must give a sigma of at",
 )
-"""What the page says about queries that no grid fits; nothing else may be refused here."""
+"""The page's words on queries that no grid fits; nothing else may be refused here."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ def answered(document: Json) -> Outcome | None:
 
 
 def differences(outcome: Outcome, evaluator: Evaluator = FractionEvaluator) -> Iterator[str]:
-    """Where the engine and the reference differ. Raises Unsure where the page leaves a comparison open."""
+    """The differences of the engine and the reference. Raises Unsure where the page leaves a comparison open."""
     reference = evaluator(outcome.document, TABLES)
     plan, grid = outcome.plan, Fraction(2) ** outcome.plan.scale.grid_log2
     if (plan.dimension, grid) != (reference.dimension, reference.grid(plan.scale.size)):
@@ -115,7 +115,7 @@ def stored(evaluator: Evaluator, table: str) -> list[tuple[int, list[Row]]]:
 
 
 def within(value: int, steps: Steps) -> bool:
-    """Whether a number is one that the page allows."""
+    """Tell whether a number is one that the page allows."""
     return steps[0] <= value <= steps[1]
 
 
@@ -142,7 +142,7 @@ def is_scaled(found: Vector, vector: dict[int, Steps], square: Fraction) -> bool
 
 
 def total_differences(total: list[int], vectors: list[dict[int, Steps]]) -> Iterator[str]:
-    """Where the sum over all individuals is not that of their vectors."""
+    """The places in which the sum over all individuals is not that of their vectors."""
     for place, value in enumerate(total):
         parts = [vector[place] for vector in vectors if place in vector]
         if not within(value, (sum(low for low, _ in parts), sum(high for _, high in parts))):

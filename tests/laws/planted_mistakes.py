@@ -118,7 +118,7 @@ IN_THE_REFERENCE: dict[str, Plant] = {
 
 
 def _halves_down(self: Any, columns: Any, _count: int) -> Any:
-    """Of a sum alone in its query."""
+    """The values of a sum alone in its query, with halves rounded down."""
     steps = columns[self.column].astype(np.int64) + self.coding_offset
     if self.shift >= 0:
         return steps << self.shift

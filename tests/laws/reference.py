@@ -11,7 +11,7 @@ from service.accounting.laplace_prices import ChordPrices, laplace_prices_of
 
 UNIT = Fraction(1, 2**40)
 SHARES = (0.55, 0.6, 0.8, 1.0)
-"""Of the budget that is left to the active, by the number of a query; a count at the least sigma costs half of it."""
+"""The shares that the active have left, by a query's number; a count at the least sigma costs half of the budget."""
 
 
 SQUARES: dict[str, Any] = {"moments": {"features": [{"of": {"col": "age"}}]}}

@@ -49,7 +49,7 @@ def ordered(document: Json) -> str:
 
 
 def written(document: Json) -> str:
-    """The same of what the builder writes."""
+    """The document that the builder writes, as text in which 1 and true differ."""
     return ordered(json.loads(sent(document)))
 
 
@@ -169,7 +169,7 @@ def test_a_mistake_in_the_reference_is_found(mistake: str) -> None:
 
 
 def is_answered_wrongly(document: Json) -> bool:
-    """Whether the engine, with a mistake in it, differs from the reference or refuses itself."""
+    """Tell whether the engine, with a mistake in it, differs from the reference or refuses itself."""
     try:
         outcome = answered(document)
     except (BrokenInvariant, ValueError):

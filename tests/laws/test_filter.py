@@ -47,7 +47,7 @@ from tests.sealed_accounts import spent_in
 
 KEYS = st.sampled_from([f"p{n}" for n in range(6)])
 SCALES = (0.9, 2.0, 3.3, 40.0)
-"""Of Laplace noise: a count costs from a fortieth of a rho to half of a pure budget."""
+"""The scales of Laplace noise: a count costs from a fortieth of a rho to half of a pure budget."""
 SIGMAS = st.sampled_from([1.0, 3.0, 0.7, 20.0])
 
 
@@ -148,7 +148,7 @@ class FilterMachine(RuleBasedStateMachine):
         scale=st.sampled_from(SCALES),
     )
     def ask_with_laplace_noise(self, name: str, kind: str, number: int, scale: float) -> None:
-        """The same, priced by the accounting; of a number that is no vector."""
+        """Ask with Laplace noise, priced by the accounting, for a number that is no vector."""
         body = query(kind, number, 1.0) | {"mechanism": "laplace", "noise": {"scale": scale}}
         self._ask(name, kind, number, scale, body, is_laplace=True)
 
@@ -206,7 +206,7 @@ class FilterMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.answers)
     @rule(data=st.data())
     def retry(self, data: st.DataObject) -> None:
-        """The same key and query give the same bytes and no charge; another query under the key is refused."""
+        """One key and query give the same bytes and no charge; another query under the key is refused."""
         key = data.draw(st.sampled_from(sorted(self.answers)))
         name, body, stored = self.answers[key]
         again = self.replica.analysts.submit(self.analyst, name, key, parse_query(body)).result(timeout=30)

@@ -114,7 +114,7 @@ def test_another_form_of_the_norm_is_seen() -> None:
 
 GROUP = 12
 GROUPS = range(29)
-"""As many as hold every fixed example."""
+"""The groups that hold every fixed example."""
 ASKED = some_of(GROUPS, 3)
 
 
@@ -135,7 +135,7 @@ def alike_in_three_forms(number: int) -> Asked:
 
 @pytest.mark.parametrize("number", ASKED)
 def test_no_byte_depends_on_the_form_of_blocks_for_any_node(number: int) -> None:
-    """The same for the fixed examples."""
+    """The fixed examples hold every node of the language."""
     assert len(alike_in_three_forms(number).entries) == len(group(number)[1]) > 0
 
 

@@ -246,7 +246,7 @@ class Crowd:
         return memory_of({slot: self.records[slot] for slot in self.records if slot in kept}, [events] * bool(events))
 
     def seen(self, slots: set[int]) -> DatasetMemory:
-        """The same, ready and kept, for tests that change nothing in it."""
+        """The memory of `memory`, ready and kept, for tests that change nothing in it."""
         key = frozenset(slots)
         if key not in self._seen:
             self._seen[key] = ready(self.memory(slots))

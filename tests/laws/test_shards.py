@@ -62,7 +62,7 @@ def test_no_byte_depends_on_the_number_of_shards(plans: list[Plan], density: flo
 
 @pytest.mark.parametrize("number", some_of(range(29), 3))
 def test_no_byte_depends_on_the_number_of_shards_for_any_node(number: int) -> None:
-    """The same for the fixed examples, which hold every node of the language."""
+    """The fixed examples hold every node of the language."""
     plans = [outcome.plan for outcome in outcomes()[number * 12 : (number + 1) * 12]]
     alike(world((0.05, 0.3, 0.003)[number % 3], FIVE_PAGES), plans, plans, COUNTS[number % len(COUNTS)])
 

@@ -60,7 +60,7 @@ class Query(NamedTuple):
 
 
 Later = tuple[State, list[LedgerEntry]]
-"""What follows on a state: another one, and the entries that were made."""
+"""The step after a state: another state, and the entries that were made."""
 QUERIES = [Query(price, shortens) for price in range(PRICE_MAX + 1) for shortens in (False, True)]
 
 
