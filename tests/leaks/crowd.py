@@ -45,7 +45,7 @@ class _Asker:
 
 @dataclass(slots=True, kw_only=True)
 class Crowd:
-    """So many connections to one server, with the keys of several analysts."""
+    """Connections to one server, with the keys of several analysts."""
 
     url: str
     keys: list[str]

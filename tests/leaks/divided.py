@@ -84,7 +84,7 @@ def _turn_to(store: MemoryStore, page: int) -> None:
 
 
 def lived_divided(one: str, kind: str, *, is_last: bool = True) -> DividedWorld:
-    """As `lived`, over three shards."""
+    """The world of `lived`, over three shards."""
     counted: list[list[int]] = []
     with divided_dataset(one, KINDS[kind], is_last=is_last) as (replica, backend, store):
 

@@ -8,7 +8,7 @@ _ENOUGH = 8
 
 
 def fixed_places(values: Sequence[bytes]) -> list[int]:
-    """Where values of one size all have the same byte; by chance none, when there are enough of them.
+    """The places at which values of one size all have the same byte; by chance none, when there are enough of them.
 
     A count in the clear has digits or high bytes that stay as they are, in every base.
     """
@@ -17,7 +17,7 @@ def fixed_places(values: Sequence[bytes]) -> list[int]:
 
 
 def fixed_in(values: Iterable[bytes]) -> dict[int, list[int]]:
-    """The same of values of many sizes, by size, where there are enough of one."""
+    """The places of `fixed_places` in values of many sizes, by size, where there are enough of one."""
     by_size: dict[int, list[bytes]] = {}
     for value in values:
         by_size.setdefault(len(value), []).append(value)

@@ -58,7 +58,7 @@ def test_a_refusal_for_want_of_room_is_nobodys_answer(status: int, wrong: int) -
 
 
 def test_every_family_of_forms_carries_the_hidden_requests() -> None:
-    """The same bytes each time; each hidden request is in forms of each family but the cuts."""
+    """The bytes are the same each time; each hidden request is in forms of each family but the cuts."""
     every = [*forms(Attacker(key="x"))]
     assert every == [*forms(Attacker(key="x"))]
     assert {form.family for form in every} == FAMILIES

@@ -131,7 +131,7 @@ def test_several_workers_are_polled_alone() -> None:
 
 
 def test_one_person_more_is_one_beyond_the_switch() -> None:
-    """As many others have an even code as an index is read for; the one person's is odd, and in one pair even."""
+    """The others with an even code are the most for which an index is read; the one's is odd, and in one pair even."""
     even = int((codes(PEOPLE - 1, np.random.default_rng(1)) % 2 == 0).sum())
     assert even * SCAN_WORTH == -(-PEOPLE // PAGE_SLOTS) * PAGE_SLOTS
     (listed,) = [pair for pair in NEIGHBOURS if pair.name == "listed"]

@@ -146,7 +146,7 @@ def read_after(act: Act) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("act", ACTS)
 def test_every_read_of_an_analyst_is_confirmed_alike(act: str) -> None:
-    """The same transactions and the same reads in them, and not one write to the witness."""
+    """The transactions and the reads in them are the same, and nothing is written to the witness."""
     ours, theirs = read_after(nothing), read_after(ACTS[act])
     assert theirs == ours
     assert "transaction False 0" in ours["release"]

@@ -102,7 +102,7 @@ def test_nothing_but_the_values_tells_who_has_anything_left(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", one_of(["nobody", "all but one", "one alone"]))
 def test_nothing_but_the_values_tells_it_under_pure(kind: str) -> None:
-    """The same with Laplace noise, which counts whole individuals."""
+    """Laplace noise, which counts whole individuals, is no exception."""
     ours, theirs = lived(kind, is_pure=True), lived("everybody", is_pure=True)
     assert public_parts(ours.exchanges) == public_parts(theirs.exchanges)
     assert sizes(ours.entries) == sizes(theirs.entries)
@@ -111,7 +111,7 @@ def test_nothing_but_the_values_tells_it_under_pure(kind: str) -> None:
 
 
 def test_the_worlds_are_different() -> None:
-    """Nobody is counted, or a part of everybody, or all of them."""
+    """No individual is counted, or a part of each, or all of them."""
     first = {kind: life(kind).entries[0] for kind in LIMITS}
     assert {kind: (entry.charged_count, shortened(entry)) for kind, entry in first.items()} == {
         "everybody": (N, 0),

@@ -53,7 +53,7 @@ def test_one_person_moves_nothing_but_the_values(one: str, rule: str, kind: str,
     ("kind", "rule"), some_of([(kind, rule) for kind in KINDS if kind != "absent" for rule in ("skip", "drop")], 8)
 )
 def test_one_person_moves_nothing_but_the_values_under_pure(kind: str, rule: str) -> None:
-    """The same where every query has Laplace noise, and is charged for |v| / b."""
+    """Every query has Laplace noise, and is charged for |v| / b."""
     ours, theirs = (life(each, rule=rule, is_pure=True) for each in (kind, "absent"))
     assert [status for status, _, _ in ours.exchanges].count(200) > 30
     assert {entry.mechanism for entry in ours.entries} == {"laplace pure"}

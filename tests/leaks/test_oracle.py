@@ -33,7 +33,7 @@ def oracle(load: Load) -> Oracle:
 
 
 def test_every_slot_is_a_function_of_the_public_events(load: Load, oracle: Oracle) -> None:
-    """The same requests, in the same order, in the same slots; those that went before their slot in none."""
+    """The requests and their slots are foretold in order; those that went before their slot are in none."""
     assert foretold(oracle) == load.begun()
     assert len(oracle.order) > 0.9 * REQUESTS
     assert sum(event["event"] == "cancelled" for event in load.events) > 3

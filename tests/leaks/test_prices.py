@@ -173,7 +173,7 @@ def test_work_debits_as_the_writer_does(memory: DatasetMemory) -> None:
 
 
 def test_on_the_brink_all_can_pay_once(memory: DatasetMemory) -> None:
-    """The same query again charges none of them."""
+    """The query asked again charges none of them."""
     on_the_brink(memory, charges(memory, SECOND))
     assert left_out(memory, SECOND) == set(range(0, PEOPLE, 2))
     spent = charged(memory)

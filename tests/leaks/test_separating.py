@@ -27,7 +27,7 @@ def found(seed: int, shift: float, *, others: int = 5, error: float = ERROR) -> 
 
 @pytest.mark.slow
 def test_where_nothing_differs_nothing_is_found() -> None:
-    """Of 300 pairs of equal worlds, six features each, no more are told apart than the error allows."""
+    """In 300 pairs of equal worlds, six features each, no more are told apart than the error allows."""
     false_alarms = sum(found(seed, 0.0).low > 0.5 for seed in range(300))
     assert false_alarms <= binom.isf(1e-4, 300, ERROR)
 

@@ -85,7 +85,7 @@ def absent() -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", ["present", *some_of(sorted(KINDS.keys() - {"absent", "present"}), 4)])
 def test_one_person_changes_no_statement(new_database: Callable[[], str], absent: dict[str, Any], kind: str) -> None:
-    """Of asks, batches, retries, listings and whatever else an analyst, an auditor and another individual may call."""
+    """The calls are all those of an analyst, an auditor and another individual: asks, batches, retries, listings."""
     if not absent:
         absent["world"] = lived(new_database(), "absent")
     (exchanges, theirs), (others, ours) = absent["world"], lived(new_database(), kind)

@@ -62,7 +62,7 @@ SELECTS: dict[str, list[Any]] = {
     "stacked events": [{"count": {}}, {"sum": {"column": "cost"}}, {"histogram": {"column": "item"}}],
 }
 LAPLACE: dict[str, Accounting] = {"count": GAUSSIAN, "sum": PURE, "events": PURE}
-"""Of these also with Laplace noise, by the accounting that prices it."""
+"""The selections that are also asked with Laplace noise, by the accounting that prices it."""
 OF_EVENTS = {"events", "stacked events"}
 REDUCED = {"largest": "max", "norm": "norm", "largest of events": "max", "norm of events": "norm"}
 SELECTS |= {
@@ -108,7 +108,7 @@ def steps(plan: Plan, memory: DatasetMemory, evaluate: Evaluate = contributions)
 
 
 def steps_of_tick(memory: DatasetMemory, number: int) -> list[str]:
-    """The same of a tick of a monitor, for which those count who have less than 2^59 left."""
+    """The functions called for a tick of a monitor, which counts those with less than 2^59 left."""
     ticks = TickCounts(coefficients(9), 2**59)
     ticks.grow(memory.accounts.size)
     with noted() as called:

@@ -36,7 +36,7 @@ N = 40
 ROWS_MAX = 4096
 RHO = "0.09"
 AMID = 3
-"""So many calls come before what happens amid the session: two queries and a preview."""
+"""The calls before what happens amid the session: two queries and a preview."""
 JSON = {"Content-Type": "application/json"}
 HASHES = ("hash", "previous_hash", "private_digest", "values_sha256")
 RANDOM = ("analyst_id",)  # a principal of each world has an id of its own
@@ -60,7 +60,7 @@ ACTIVE: list[dict[str, Any]] = [
 ]
 TICK: dict[str, Any] = {"select": [{"exhausted": {}}], "rule": "skip"}
 MONITOR: dict[str, Any] = {"rho": "1e-6", "ticks": 6, "share": 0.02}
-"""Of so small a reserve that it decides about nobody; a tick more is asked for than there are."""
+"""A monitor with so small a reserve that it decides about nobody; one tick more is asked for than there are."""
 IMAGE: dict[str, Any] = {"type": "vector", "length": 3, "lower": 0, "upper": 255, "step_log2": 0}
 TABLES: dict[str, Any] = {
     "people": PEOPLE | {"columns": PEOPLE["columns"] | {"image": IMAGE}},  # type: ignore[operator]
@@ -617,7 +617,7 @@ def _without_estimates(body: bytes) -> bytes:
 
 
 def public_parts(exchanges: Sequence[ReplicaExchange]) -> list[ReplicaExchange]:
-    """The same of each."""
+    """The public part of each exchange."""
     return [public_part(exchange) for exchange in exchanges]
 
 
