@@ -23,7 +23,7 @@ ENTRY = priced_entry(HEAD, {0: 5, 2: 7}, (3,), query_id=UUID(int=9))
 
 
 def test_a_genesis_is_as_it_was() -> None:
-    """Of a dataset's name and its registration."""
+    """It is of a dataset's name and its registration."""
     digest = "8428b675dc90624b6f34ff314f437a9bf404d29a5ef5db5f2858959611faf7b1"
     assert genesis("survey", b'{"rho":"1"}').hex() == digest
 
@@ -76,7 +76,7 @@ def test_a_witness_record_is_as_it_was() -> None:
 
 
 def test_keyed_hashes_are_as_they_were() -> None:
-    """Of API keys, tombstones and uploads, and the keys under which ledgers and witnesses are sealed."""
+    """The hashes are of API keys, tombstones and uploads, and of the keys that seal ledgers and witnesses."""
     pepper = Pepper(bytes(range(32)))
     made = [
         pepper.key_hash("secret"),

@@ -115,7 +115,7 @@ def test_another_analyst_does_not_know_them(replica: Replica, ana: Principal) ->
 
 
 def test_numbers_of_a_query_that_was_not_answered_are_not_kept(replica: Replica, ana: Principal) -> None:
-    """Of a preview, and of a query that was refused."""
+    """The query is previewed, or refused."""
     replica.analysts.preview(ana, "survey", sent())
     poor = analyst(replica, "poor", allowance_rho=Decimal(0))
     with pytest.raises(AllowanceExceeded):

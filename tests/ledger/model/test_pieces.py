@@ -71,7 +71,7 @@ def counted(slot: int, person: Person) -> int:
 
 @cache
 def dense(count: int, *, start: int = 0) -> dict[int, Person]:
-    """So many people in adjacent slots; one in five of them cannot pay."""
+    """The people in `count` adjacent slots; one in five of them cannot pay."""
     return {start + n: Person(norm=n + 1, is_active=n % 5 > 0) for n in range(count)}
 
 
@@ -207,7 +207,7 @@ def marked(block: Participants) -> Participants:
 
 
 def stretches(block: Participants, size: int) -> list[Participants]:
-    """The same individuals over stretches of so many slots, up to the end of a page."""
+    """The individuals of a block over stretches of so many slots, up to the end of a page."""
     slots, found = block.touched.slots(), []
     is_one = block.norms_squared.strides == (0,) and slots.size > 0
     for start in range(0, 4 * STRETCH_SLOTS, size):
