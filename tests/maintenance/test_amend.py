@@ -37,7 +37,7 @@ def replica(store: Store) -> Iterator[Replica]:
 
 
 def is_amended(store: Store, slot: int = ANN) -> bool:
-    """Whether no entry holds the individual any more."""
+    """Tell whether no entry holds the individual any more."""
     return all(entry.quantities().own(slot, entry.law).outcome == "untouched" for entry in entries_of(store))
 
 

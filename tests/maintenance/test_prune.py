@@ -113,7 +113,7 @@ def test_an_interrupted_pruning_is_completed_by_the_next(store: Store, monkeypat
 
 
 def test_a_concurrent_pruning_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two concurrent commands, the one with the longer verification has to be repeated."""
+    """The command with the longer verification, of two at once, has to be repeated."""
     verified = prune_module._verified
 
     def overtaken(*given: Any) -> Any:

@@ -115,7 +115,7 @@ def happened(store: MemoryStore, events: list[tuple[str, Any, Any]]) -> list[tup
 def referred(
     done: list[tuple[str, Any, Any]], entries: list[LedgerEntry], rule: str, budget: int
 ) -> tuple[list[tuple[set[int], set[int]]], float, list[int]]:
-    """The same by the reference."""
+    """The sets, the charge and the totals by the reference."""
     people, queue, sets = [Reference(rule, budget) for _ in KEYS], iter(entries), []
     for kind, what, more in done:
         if kind == "ask":

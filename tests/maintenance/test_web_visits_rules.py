@@ -117,6 +117,6 @@ def test_at_equal_charges_skip_and_drop_are_the_same_sets(under: Replays) -> Non
 
 
 def test_the_document_has_the_table(under: Replays) -> None:
-    """As the command makes it."""
+    """The table is that of the command."""
     found = {name: {rule: under(name, rule) for rule in RULES} for name in SIGMAS}
     assert table(found) in (DOCS / "ledger.md").read_text(encoding="utf-8")

@@ -230,7 +230,7 @@ def test_a_rho_alone_gives_no_budget_by_another_accounting(store: MemoryStore) -
 
 
 def test_an_unknown_dataset_is_named(store: MemoryStore) -> None:
-    """As the other commands do it."""
+    """The error is that of the other commands."""
     with pytest.raises(NotFound, match="there is no dataset nowhere"):
         what_if(store, "nowhere")
 

@@ -146,7 +146,7 @@ def test_participation_is_derived_again(
 def test_a_vector_that_was_shortened_for_nothing_is_found(
     monkeypatch: pytest.MonkeyPatch, amount: Callable[[int], int], found: str | None
 ) -> None:
-    """Of somebody that could pay for all of it; one that is longer than the whole vector is found too."""
+    """Its individual could pay for all of it; a vector longer than the whole one is found too."""
     store = MemoryStore()
 
     def faulty(*arguments: Any, **named: Any) -> Any:
