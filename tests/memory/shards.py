@@ -24,7 +24,7 @@ class MemoryShardChannel:
 
     @property
     def is_to_die(self) -> bool:
-        """Whether the call at which it dies has not come."""
+        """Tell whether the call at which it dies has not come."""
         return self.dies_at is not None
 
     def begin(self, lane: Lane, call: str, *arguments: object, **named: object) -> Callable[[], Any]:
@@ -94,7 +94,7 @@ def dividing(backend: ShardBackend, count: int) -> ReplicaOptions:
 
 
 def divided(record: DatasetRecord, count: int) -> DividedShards:
-    """So many shards of this process."""
+    """A dataset over `count` shards of this process."""
     return DividedShards([*opened_channels(record, count)])
 
 

@@ -158,7 +158,7 @@ class Dataset:
         self.entries = (*(each.pruned() for each in self.entries[:seq]), *self.entries[seq:])
 
     def has_come_to(self, checkpoint: Checkpoint) -> bool:
-        """Whether the ledger has the checkpoint's entry."""
+        """Tell whether the ledger has the checkpoint's entry."""
         seq = checkpoint.seq
         return 0 < seq <= len(self.entries) and self.entries[seq - 1].hash == checkpoint.hash
 
@@ -231,7 +231,7 @@ class Kept:
                 self.kept[dataset_id] = replace(kept, pages={**kept.pages, page: stored})
 
     def move_checkpoint(self, dataset_id: int, checkpoint: Checkpoint) -> bool:
-        """As `finish_checkpoint`, for a caller that has the dataset's lock."""
+        """Finish a checkpoint as `finish_checkpoint` does, for a caller that has the dataset's lock."""
         with self._lock:
             kept = self.kept[dataset_id]
             stored = [kept.pages[page].seq if page in kept.pages else 0 for page in checkpoint.pages]

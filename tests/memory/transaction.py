@@ -51,7 +51,7 @@ class MemoryTransaction(MemorySnapshot):
 
     @property
     def is_locked(self) -> bool:
-        """Whether the dataset is."""
+        """Tell whether the dataset is locked."""
         return self._lock
 
     def append(
