@@ -72,7 +72,7 @@ def settle(mutants: list[Mutant]) -> int:
 
 
 def _is_sound(nodes: set[str], journal: Journal, jobs: int) -> bool:
-    """Whether all these tests pass without any mutant."""
+    """Tell whether all these tests pass without any mutant."""
     left = sorted(nodes.difference(*(line["sound"] for line in journal.lines if "sound" in line)))
     files = {node for node in left if "::" not in node}
     left = [node for node in left if node in files or node.partition("::")[0] not in files]

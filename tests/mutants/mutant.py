@@ -47,7 +47,7 @@ class Mutant:
         return self.where.partition(": ")[2]
 
     def place(self, root: Path) -> Place:
-        """Where `find` stands; in the one other module that has the definition if it has moved. Raises DoesNotApply."""
+        """The place of `find`, in the one other module that has the definition if it has moved. Raises DoesNotApply."""
         found = self._places(root, self.file)
         if found is None:
             everywhere = {file: self._places(root, file) for file in self._modules(root)}
@@ -60,7 +60,7 @@ class Mutant:
         return found[0]
 
     def followed(self, root: Path) -> Self:
-        """The same mutant, with the file in which its function is now. Raises DoesNotApply."""
+        """The mutant with the file in which its function is now. Raises DoesNotApply."""
         return replace(self, where=self.where.replace(self.file, self.place(root).file, 1))
 
     def applied(self, root: Path) -> tuple[str, str]:
@@ -70,7 +70,7 @@ class Mutant:
         return file, text[:start] + put + text[end:]
 
     def _places(self, root: Path, file: str) -> list[Place] | None:
-        """Where `find` stands in this file; None if the file has no such definition."""
+        """The places of `find` in this file; None if the file has no such definition."""
         path = root / file
         text = path.read_text() if path.exists() else ""
         within: tuple[Span, ...] = ()

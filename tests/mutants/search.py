@@ -167,7 +167,7 @@ def _statement_lines(text: str, lines: Iterable[int]) -> set[int]:
 
 
 def _is_in_function(place: Place) -> bool:
-    """Whether the change is within the body of a function."""
+    """Tell whether the change is within the body of a function."""
     first = _lines(place.text, *place.span)[0]
     functions = [
         node for node in ast.walk(ast.parse(place.text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)

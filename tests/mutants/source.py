@@ -36,7 +36,7 @@ class NotPython(Exception):
 
 @cache
 def definitions(text: str) -> dict[str, tuple[Span, ...]]:
-    """Where each function, class and module-level name is defined, by qualified name; a property more than once."""
+    """The places of each function, class and module-level name, by qualified name; a property has several."""
     lines = _line_starts(text)
     found: dict[str, tuple[Span, ...]] = {}
     for name, node in _named(ast.parse(text), ""):
@@ -46,7 +46,7 @@ def definitions(text: str) -> dict[str, tuple[Span, ...]]:
 
 
 def statements(text: str, within: Span, find: str) -> list[Span]:
-    """Where these tokens stand within a definition, however they are wrapped; nowhere if they are no Python."""
+    """The places of these tokens within a definition, however they are wrapped; none if they are no Python."""
     try:
         known, wanted = tokens(text), tokens(find)
     except NotPython:
@@ -59,7 +59,7 @@ def statements(text: str, within: Span, find: str) -> list[Span]:
 
 
 def occurrences(text: str, within: Span, find: str) -> list[Span]:
-    """Where this text stands within a definition, in a string literal for example."""
+    """The places of this text within a definition, in a string literal for example."""
     found = (match.span() for match in re.finditer(re.escape(find), text[within.start : within.end]))
     return [Span(within.start + start, within.start + end) for start, end in found]
 
@@ -94,7 +94,7 @@ def indentation(text: str, at: int) -> str:
 
 
 def _end(known: tuple[Token, ...], begin: int, wanted: tuple[Token, ...]) -> int | None:
-    """Where these tokens end if they begin here, else None; as many brackets are left open as by the wanted ones."""
+    """The end of these tokens if they begin here, else None; they leave as many brackets open as the wanted ones."""
     if not wanted or known[begin].text != wanted[0].text:
         return None
     reached = {begin + 1}

@@ -58,7 +58,7 @@ def test_tables_are_sorted_and_name_the_file_of_today(name: str) -> None:
 
 @pytest.mark.slow
 def test_the_cases_that_kill_are_of_turn_0() -> None:
-    """Where a run takes some cases of a test, `make mutants` takes those of turn 0, and no other case is there."""
+    """If a run takes some cases of a test, `make mutants` takes those of turn 0, and no other case is there."""
     cases = sorted({node for mutant in MUTANTS for node in mutant.killed_by if "[" in node})
     command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider", *cases]
     environment = os.environ | {TURN_VARIABLE: "0", WHOLE_VARIABLE: "0"}
