@@ -34,7 +34,7 @@ def test_a_head_without_shards_two_workers_and_a_node_beside_the_service() -> No
 
 @pytest.mark.parametrize("name", NODES)
 def test_each_node_is_locked_down(name: str) -> None:
-    """As the containers of docker-compose.yml, without root, a capability or a port."""
+    """A node has no root, capability or port, like the containers of docker-compose.yml."""
     node = SERVICES[name]
     assert (node["read_only"], node["cap_drop"], node["user"]) == (True, ["ALL"], "10001:10001")
     assert node["security_opt"] == ["no-new-privileges:true"]

@@ -70,7 +70,7 @@ def test_systemd_accepts_the_unit_and_finds_it_shut_off(tmp_path: Path) -> None:
 
 
 def test_the_proxy_is_locked_down_and_reaches_the_service_alone() -> None:
-    """As the other containers are; it has the certificate and the key as files, and publishes the port of HTTPS."""
+    """It has the certificate and the key as files, and publishes the port of HTTPS."""
     (name, proxy), *others = PROXY["services"].items()
     assert (name, others) == ("proxy", [])
     assert (proxy["read_only"], proxy["cap_drop"], proxy["networks"]) == (True, ["ALL"], ["edge"])

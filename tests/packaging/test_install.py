@@ -67,7 +67,7 @@ def test_a_machine_that_has_uv_configured_keeps_that(own: str) -> None:
 
 @pytest.mark.parametrize(("said", "offline"), [("true", True), ("1", True), ("false", False), ("", False)])
 def test_no_index_is_an_option(said: str, offline: bool) -> None:
-    """Where pip may look into folders only, so may uv."""
+    """The option makes uv look into folders only, as pip does."""
     assert ("--no-index" in uv_command("a.lock", {"no-index": said})) is offline
 
 
@@ -86,7 +86,7 @@ def test_uv_installs_the_lock_and_pip_only_uv() -> None:
 
 @pytest.mark.parametrize("failing", ["requirements-uv.lock", "uv"])
 def test_pip_installs_where_uv_cannot(failing: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whether uv cannot be installed or cannot install, pip does it from the same hashes, and one line says why."""
+    """If uv cannot be installed or cannot install, pip uses the same hashes, and one line says why."""
     machine = Machine(failing=(failing,))
 
     assert install("a.lock", environment={}, runner=machine) == 0
