@@ -66,7 +66,7 @@ def swapped(tokens: Tokens, at: int, until: int, _: Tokens) -> Tokens:
 
 
 def spliced(tokens: Tokens, at: int, until: int, other: Tokens) -> Tokens:
-    """The same places of the other query instead."""
+    """The tokens with the same places of the other query instead."""
     return tokens[:at] + other[at:until] + tokens[until:]
 
 
@@ -106,7 +106,7 @@ def alike(token: str) -> str:
 
 
 def place_of(tokens: Tokens, at: int, wanted: set[str]) -> int:
-    """Where one of these is: at a place, after it, or before."""
+    """The place of one of these tokens: at a place, after it, or before."""
     order = (*range(at, len(tokens)), *range(at))
     return next((place for place in order if tokens[place] in wanted), 0)
 
@@ -134,7 +134,7 @@ FIXED: Final = settings(database=None, deadline=None, phases=[Phase.generate], s
 
 
 def drawn(strategy: st.SearchStrategy[Any], number: int, count: int = 60) -> list[Any]:
-    """So many examples, always the same for a number."""
+    """`count` examples of a strategy, always the same for a number."""
     found: list[Any] = []
 
     @seed(number)

@@ -289,7 +289,7 @@ def truth(condition: dict[str, Any], row: dict[str, Any]) -> bool | None:
 
 
 def holds(predicate: Predicate, codes: dict[str, int]) -> bool:
-    """Whether a row of codes is selected."""
+    """Tell whether a row of codes is selected."""
     match predicate:
         case All():
             return True

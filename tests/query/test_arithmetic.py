@@ -117,7 +117,7 @@ def test_a_clip_has_steps_that_hold_its_ends(data: st.DataObject, a: QueryColumn
 
 
 def test_the_ends_of_a_clip_are_not_rounded_to_halves() -> None:
-    """As 0.1 and 0.7 beside whole numbers and a half were."""
+    """The ends 0.1 and 0.7 once were, beside whole numbers and a half."""
     a = QueryColumn(name="a", kind="real", coding=Coding(offset=0, span=4, step_log2=-1))
     cut = clipped("r", Amount.of_column(a), meant_by(0.1), meant_by(0.7))
     found = [float(value(cut, evaluated(cut, {"a": code}, [a]))) for code in range(3)]

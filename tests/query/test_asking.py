@@ -80,7 +80,7 @@ def test_a_floor_of_zero_counts_nothing() -> None:
 
 
 def test_with_laplace_noise_it_is_the_largest_number_that_the_floor_pays_for() -> None:
-    """Of a pure accounting the floor is epsilon, which pays for that many scales; a step more costs more."""
+    """The floor of a pure accounting is epsilon, which pays for that many scales; a step more costs more."""
     prices, floor = laplace_prices_of("pure"), UNITS_PER_RHO // 2
     law = Laplace.priced(640.0, "pure", prices)
     norm = countable_norm(law, -6, l2_clip=1.0, floor_units=floor)
@@ -91,6 +91,6 @@ def test_with_laplace_noise_it_is_the_largest_number_that_the_floor_pays_for() -
 
 
 def test_a_negative_floor_is_a_mistake() -> None:
-    """Of the caller's."""
+    """The mistake is the caller's."""
     with pytest.raises(ValueError, match="negative"):
         countable_norm(Gaussian(1.0), 0, l2_clip=1.0, floor_units=-1)

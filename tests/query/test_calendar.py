@@ -35,7 +35,7 @@ def test_a_time_without_an_offset_is_in_utc(at: datetime) -> None:
 
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_an_instant_keeps_its_fraction(at: datetime) -> None:
-    """Of up to nine digits."""
+    """A fraction has up to nine digits."""
     since = Fraction((at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1), 10**6)
     assert instant_of(at.isoformat()) == since
     assert instant_of(f"{at:%Y-%m-%dT%H:%M:%S}".zfill(19) + ".000000001Z") == floor(since) + Fraction(1, 10**9)

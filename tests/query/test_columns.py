@@ -125,7 +125,7 @@ def test_a_number_that_is_a_multiple_of_the_step_keeps_its_value(steps: int, ste
 
 
 def test_a_tie_goes_to_the_even_step() -> None:
-    """As `rint` does."""
+    """`rint` does so too."""
     coding = Coding(offset=0, span=10, step_log2=1)
 
     assert [coding.code_of(value) for value in (1, 3, 5, -1, -3)] == [0, 2, 2, 0, -2]

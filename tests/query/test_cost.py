@@ -121,7 +121,7 @@ def test_estimates_are_priced_and_stored() -> None:
 @settings(max_examples=times(40, 100))
 @given(asked=plans, one=capacities, other=capacities)
 def test_it_grows_with_the_capacity(asked: Plan, one: int, other: int) -> None:
-    """Of whatever query."""
+    """This holds for every query."""
     table = SCHEMA.tables[asked.rows.table]
     small, large = (cost_of(asked, table, capacity=each, speed=SPEED) for each in sorted([one, other]))
     assert_no_more(small, large)
@@ -312,7 +312,7 @@ def test_a_row_is_priced_by_what_the_engine_does_with_it(asked: dict[str, Any], 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 1])
 def test_what_is_left_is_priced_as_a_condition_on_a_column_of_eight_bytes(share: float) -> None:
-    """Of every declared individual; at any share the price is the same."""
+    """Every declared individual counts; the price is the same at any share."""
     far = {"type": "integer", "lower": 0, "upper": 2**40}
     schema = with_column("people", far=far)
     unmeasured = replace(SPEED, literal=0.0, committed_byte=0.0)
@@ -339,7 +339,7 @@ def test_a_row_of_a_matrix_is_priced_by_the_most_weights_of_one_value(functional
     [(2**20, 1000, 0), (2**20 + 1, 8, 0), (2**20 + 1, 9, 4), (2**20 + 1, 1023, 10), (2**20 + 1, 1024, 11)],
 )
 def test_a_list_that_is_searched_costs_as_many_steps_as_it_has_doublings(upper: int, listed: int, steps: int) -> None:
-    """Of a column too wide for a table, a row takes steps that depend on where it goes; few values are ranges."""
+    """A row of a column too wide for a table takes steps that depend on where it goes; few values are ranges."""
     far = {"type": "integer", "lower": 0, "upper": upper}
     schema = with_column("people", far=far)
     condition = {"in": [{"col": "far"}, list(range(0, 1000 * listed, 1000))]}

@@ -68,7 +68,7 @@ def test_bounds_hold_every_value(value: Any, rows: list[Any]) -> None:
     ],
 )
 def test_bounds_are_those_of_the_decimals(value: Any, low: str, high: str) -> None:
-    """As they are written: of 0.1 exactly one tenth."""
+    """A bound is the decimal as it is written: 0.1 is exactly one tenth."""
     assert bounds_of(row_of(value), columns_of("people")) == (Fraction(low), Fraction(high))
 
 

@@ -212,7 +212,7 @@ def test_a_quantile_of_few_whole_numbers_is_one_of_them(low: int, high: int, age
 
 
 def test_a_quantile_of_a_coarse_bin_is_interpolated() -> None:
-    """Where its bin has more than a tenth of the rows; and one of hardly anybody is not reliable."""
+    """Its bin has more than a tenth of the rows; a quantile of hardly anybody is not reliable."""
     edges = range(0, 121, 30)
     found = quantile_of(0.5, edges).of([counted(np.arange(120), edges, 0.1)], QUANTILE_95)
     assert (found.value, found.is_interpolated, found.is_reliable) == (60.0, True, True)

@@ -180,7 +180,7 @@ def test_a_vector_that_will_not_do_is_refused(asked: list[dict[str, Any]], field
 
 
 def test_a_squared_length_beyond_the_doubles_is_refused() -> None:
-    """Of 65,536 numbers, each shifted to 2^19 steps."""
+    """It is of 65,536 numbers, each shifted to 2^19 steps."""
     columns = {"wide": vector(2**16, 2**16 - 1, 0), "fine": vector(1, 15, -3)}
     schema = Schema.model_validate({"people": {"kind": "individuals", "key": "id", "columns": columns}})
     asked = [READER.validate_python({"vector": name}) for name in columns]

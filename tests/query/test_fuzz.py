@@ -29,7 +29,7 @@ Parse = Callable[[bytes], Query]
 
 
 def outcome_of(raw: bytes, parse: Parse = parse_query) -> str:
-    """Whether some bytes are refused, or read as what they say and then refused for the schema, or planned."""
+    """Tell whether some bytes are refused, or read as what they say and then refused for the schema, or planned."""
     try:
         query = parse(raw)
     except QueryProblem as problem:
@@ -127,7 +127,7 @@ def test_a_kind_of_damage_goes_some_way(damage: Damage) -> None:
 
 
 def is_json(raw: bytes) -> bool:
-    """Whether the most lenient reader reads it."""
+    """Tell whether the most lenient reader reads it."""
     try:
         json.loads(raw)
     except ValueError:
@@ -164,7 +164,7 @@ def _read(document: Any) -> Query:
 
 
 def the_last_of_two_keys(raw: bytes) -> Query:
-    """As most readers of JSON do."""
+    """Take the last of two equal keys, which most readers of JSON do."""
     return _read(json.loads(parsed_text(raw)))
 
 
@@ -178,7 +178,7 @@ def parsed_text(raw: bytes) -> str:
 
 
 def without_unknown_fields(raw: bytes) -> Query:
-    """As a model does that does not forbid them."""
+    """Leave out unknown fields, which a model does that does not forbid them."""
     document = json.loads(parsed_text(raw), object_pairs_hook=dict)
     known = {field.alias or name for name, field in Query.model_fields.items()}
     return _read({name: part for name, part in document.items() if name in known} if isinstance(document, dict) else 0)
@@ -190,7 +190,7 @@ def with_errors_of_its_own(raw: bytes) -> Query:
 
 
 def with_one_for_true(raw: bytes) -> Query:
-    """As Python compares them."""
+    """Put 1 for true, which Python takes for equal."""
     return parse_query(raw.replace(b"true", b"1"))
 
 
@@ -203,7 +203,7 @@ def test_a_mistaken_parser_is_found(mistaken: Parse) -> None:
 
 
 def fails(raw: bytes, parse: Parse) -> bool:
-    """Whether the law fails, if need be with another exception."""
+    """Tell whether the law fails, if need be with another exception."""
     try:
         outcome_of(raw, parse)
     except (AssertionError, ValueError):

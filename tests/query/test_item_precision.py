@@ -40,7 +40,7 @@ def query(noise: dict[str, Any], select: list[dict[str, Any]] | None = None, **r
 
 
 def noise_of(asked: Query) -> dict[str, Any]:
-    """As the canonical form writes it."""
+    """The noise as the canonical form writes it."""
     noise: dict[str, Any] = json.loads(canonical_bytes(asked))["noise"]
     return noise
 

@@ -59,7 +59,7 @@ def test_text_that_only_looks_odd_is_read(text: str) -> None:
 
 
 def test_one_value_has_one_spelling() -> None:
-    """Whether or not a number of the text is long enough to be too large."""
+    """A number of the text that is long enough to be too large makes no difference."""
     for beside in ("1", "1234567890123456", "9007199254740992"):
         value, *_ = document_of(f"[3.0, {beside}]".encode())
         assert (value, type(value)) == (3, int)
@@ -67,7 +67,7 @@ def test_one_value_has_one_spelling() -> None:
 
 
 def nested(opening: str, closing: str, deep: int) -> bytes:
-    """So many objects or lists within each other."""
+    """The text of `deep` objects or lists within each other."""
     return (opening * deep + "1" + closing * deep).encode()
 
 
@@ -88,7 +88,7 @@ def test_objects_and_lists_are_counted_before_any_is_made() -> None:
 
 
 def test_members_are_counted_before_an_object_is_made() -> None:
-    """As many as a table may have columns, and one more, wherever it stands."""
+    """An object has at most as many as a table may have columns, wherever it stands."""
     members = {f"c{number}": 1 for number in range(MEMBERS_MAX)}
     assert document_of(json.dumps(members).encode()) == members
     assert refused(json.dumps({"a": [members | {"more": 1}]}).encode()) == [

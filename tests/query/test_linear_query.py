@@ -63,7 +63,7 @@ def test_a_variance_has_squares_from_the_middle_of_their_own() -> None:
 
 
 def test_quantiles_share_the_counts_of_their_bins() -> None:
-    """Of whole numbers each has a bin of its own, or a bin ends between two; of others there are 64, or as asked."""
+    """A whole number has a bin of its own, or a bin ends between two; others have 64, or as many as asked for."""
     half, tenth = ({"quantile": AGE | {"probability": share}} for share in (0.5, 0.1))
     edges = [age - 0.5 for age in range(0, 123, 2)]
     assert document_of(half, tenth) == {
@@ -127,7 +127,7 @@ def test_columns_of_events_and_of_their_people_have_their_own_bounds() -> None:
 def test_a_plan_is_that_of_the_linear_query_under_what_was_asked(
     item: dict[str, Any], linear: list[Any], weights: list[int], more: dict[str, Any]
 ) -> None:
-    """The same numbers, noise, charges and hash, by which a release is recognised; the canonical form is its own."""
+    """Numbers, noise, charges and the hash, which recognises a release, are the same; the canonical form is its own."""
     asked = plan_of(composite(item, **more))
     behind = plan_of(query(select=linear, noise=SHARE | {"weights": weights}, **more))
 

@@ -105,7 +105,7 @@ def test_a_gaussian_has_the_canonical_form_that_it_always_had() -> None:
 
 @pytest.mark.parametrize("pricing", [GAUSSIAN, PURE])
 def test_a_plan_reaches_a_shard_with_its_prices(pricing: Accounting) -> None:
-    """As a message between processes, by known classes alone."""
+    """It goes as a message between processes, by known classes alone."""
     plan = laplace_plan(pricing)
     received = unpacked(packed(plan))
     norms = np.arange(50, dtype=np.int64) ** 2

@@ -250,7 +250,7 @@ def test_at_most_twenty_errors_are_told() -> None:
 LITERAL_KINDS = 4
 """Pydantic tells a wrong literal once for each kind that it could be."""
 MANY = 2**20
-"""So many wrong parts; a reader that looked at each would find as many errors."""
+"""The number of wrong parts; a reader that looked at each would find as many errors."""
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_a_calendar_of_ten_thousand_years_has_groups() -> None:
 
 
 def test_axes_say_how_a_column_was_cut() -> None:
-    """As it was asked for."""
+    """An axis has the cut that was asked for."""
     axes = shown_of(plan({"bin": {"column": "age", "width": 10}}, bucket("born", "year"), "country")).axes
     assert axes[:3] == [
         {"column": "age", "size": 3, "width": 10},

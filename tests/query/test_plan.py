@@ -88,7 +88,7 @@ def test_what_the_schema_does_not_allow_is_named(change: dict[str, Any], field: 
 
 
 def test_an_item_that_is_repeated_is_named_with_the_first() -> None:
-    """The same numbers twice are work without a query."""
+    """Repeated numbers are work without a query."""
     asked = query(select=[AGES, {"count": {}}, {"sum": {"column": "spend"}}, {"count": {}}])
     assert refused(plan_of, asked) == ("select[3]", "repeats select[1]")
 
@@ -140,7 +140,7 @@ def compiled(asked: Query, schema: Schema) -> Plan:
 
 
 def test_a_plan_is_kept_for_one_query_and_one_registration() -> None:
-    """The same objects, not equal ones: an extension makes another registration."""
+    """It is kept for these very objects, and not for equal ones: an extension makes another registration."""
     first, second = SCHEMA_KEPT, Schema.model_validate(TABLES)
     asked, equal = (parse_query(body(query())) for _ in "ab")
     plans = KeptPlans(compiled)
@@ -211,7 +211,7 @@ def test_under_the_clip_rule_the_grid_is_fine(select: dict[str, Any], sigma: flo
 @example(query(select=[{"histogram": {"column": "area", "values": [1, 2]}}, {"histogram": {"column": "area"}}]))
 @example(query(select=[{"linear": {"column": "area", "weights": {"indices": [1], "values": [n]}}} for n in (1, 2)]))
 def test_no_two_numbers_have_one_label(asked: dict[str, Any]) -> None:
-    """Where two items have one title, their places in select stand before it."""
+    """If two items have one title, their places in select stand before it."""
     try:
         labels = [json.dumps(label) for label in plan_of(asked).answered.labels()]
     except QueryProblem:

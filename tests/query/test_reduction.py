@@ -73,7 +73,7 @@ def reduced(pricing: Accounting | None = GAUSSIAN, **query: Any) -> Plan:
 def test_the_largest_number_charges_for_the_largest_entry_at_most(
     query: dict[str, Any], longest: int, title: str
 ) -> None:
-    """Of an individual's rows in one cell, at their bounds; the norm may be longer. The answer is one number."""
+    """All rows of an individual are in one cell, at their bounds; the norm may be longer. The answer is one number."""
     plan = reduced(**query)
     assert (plan.scale.charged_squared_steps, plan.scale.l2_charged) == (
         longest**2 << -2 * plan.scale.grid_log2,
@@ -95,7 +95,7 @@ def test_the_largest_number_charges_for_the_largest_entry_at_most(
 
 
 def test_a_clip_bounds_the_largest_entry_too() -> None:
-    """Of whole steps: a vector within the clip has no entry beyond it."""
+    """It does so in whole steps: a vector within the clip has no entry beyond it."""
     plan = reduced(**OF_ITEM, per_individual={"l2_clip": 2.5})
     assert plan.scale.charged_squared_steps == isqrt(plan.scale.clip_squared_steps) ** 2
     assert plan.scale.l2_charged == 2.5
@@ -185,7 +185,7 @@ def test_a_query_that_is_not_reduced_has_the_canonical_form_of_before() -> None:
 
 
 def test_a_plan_goes_to_a_shard_with_that_of_its_vectors() -> None:
-    """As its messages carry it."""
+    """The messages of a shard carry both."""
     plan = reduced(**OF_ITEM, reduce="norm")
     there = unpacked(packed(plan))
     assert (there.reduce, there.layout.dimension, there.terms) == ("norm", 3, plan.terms)

@@ -58,7 +58,7 @@ def test_rows_capacity_is_written_only_where_it_is_declared() -> None:
     ],
 )
 def test_a_table_has_room_for_its_rows(fields: dict[str, int], rows: int) -> None:
-    """As many as declared, by default 32 for each individual of the capacity, and no more than these can have."""
+    """It has the declared rows, by default 32 for each individual of the capacity, and no more than they can have."""
     table = Schema.model_validate(people() | {"visits": VISITS | fields}).tables["visits"]
 
     assert isinstance(table, EventsTable)

@@ -24,7 +24,7 @@ ON_A_GRID = stated_noise(Gaussian(160.0), grid_log2=-3, sigmas=())
 
 
 def test_one_grid_is_stated_in_numbers() -> None:
-    """As it always was."""
+    """A query on one grid has always had plain numbers."""
     assert (ON_A_GRID.sigma, ON_A_GRID.grid) == (20.0, 0.125)
     assert ON_A_GRID.half_width_95 == half_width_95(sigma=20.0, grid_log2=-3)
     assert with_noise(AXES, ON_A_GRID) is AXES
@@ -54,7 +54,7 @@ def test_numbers_are_multiples_of_the_step_of_their_item() -> None:
 
 
 def test_sigmas_are_kept_as_doubles() -> None:
-    """None of them for an entry on one grid."""
+    """An entry on one grid has none."""
     assert unpacked(packed((5.0, 1 / 3))) == (5.0, 1 / 3)
     assert (packed(()), unpacked(b"")) == (b"", ())
     assert unpacked(packed((5.0,)) + b"?") != (5.0,)

@@ -24,7 +24,7 @@ from service.query.suggestions import COMPARED_MAX, NAME_MAX, did_you_mean, no_d
     ],
 )
 def test_the_nearest_name_is_suggested(asked: object, names: list[str | int], meant: str) -> None:
-    """As it is written."""
+    """The suggestion has the spelling of the schema."""
     assert did_you_mean(asked, names) == f"; did you mean {meant}?"
 
 

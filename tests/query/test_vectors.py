@@ -48,7 +48,7 @@ def test_two_vectors_that_are_one_double_are_told_apart(is_first: bool) -> None:
 
 @given(st.lists(SIZES, min_size=1), SHIFTS.filter(lambda shift: shift < 8))
 def test_rounding_is_half_up(values: list[int], shift: int) -> None:
-    """As a fraction is rounded, also below zero and by more bits than there are."""
+    """A fraction is rounded alike, also below zero and by more bits than there are."""
     assert shifted(np.array(values, dtype=np.int64), shift).tolist() == [rounded(value, shift) for value in values]
 
 

@@ -48,7 +48,7 @@ TWICE, DAYS = {"mul": [PAID, 2]}, {"abs": {"sub": [DAY, {"col": "people.age"}]}}
     ],
 )
 def test_each_condition_has_its_words(where: dict[str, Any], told: str) -> None:
-    """As a person would say it."""
+    """The words are those of a person."""
     assert words(where=where) == f"count of visits where {told}, σ 18"
 
 

@@ -36,7 +36,7 @@ def schema_of(rows_per_individual: int, **fields: int) -> Schema:
 
 
 def memory_of(people: int, rows_each: int) -> DatasetMemory:
-    """As many individuals as the capacity allows, each with as many rows as allowed."""
+    """A memory with `people` individuals, each with `rows_each` rows."""
     if (people, rows_each) not in _MEMORIES:
         schema = schema_of(max(rows_each, 1), rows_capacity=max(people * rows_each, 1))
         memory, rng = DatasetMemory(schema), np.random.default_rng(1)
@@ -174,7 +174,7 @@ def test_the_peak_is_below_the_bound_and_above_a_tenth_of_it(name: str) -> None:
 
 @pytest.mark.parametrize("query", [{}, {"select": ITEMS} | SHORT, {"from": "visits", "select": ITEMS} | SHORT])
 def test_the_bound_holds_for_one_individual_too(query: dict[str, Any]) -> None:
-    """Where objects count and not what is in them."""
+    """Here objects count, and not what is in them."""
     memory = memory_of(1, 1)
     plan = plan_for(memory.schema, 1, **query)
     peak_bytes, _ = peak_of(plan, memory)

@@ -43,7 +43,7 @@ def test_the_threshold_is_the_share_in_whole_units_rounded_up(share: float, budg
 
 
 def test_it_is_one_number_of_one_norm_for_each_group() -> None:
-    """As a count of the table of individuals, with conditions and groups."""
+    """It has the conditions and groups of a count of the table of individuals."""
     compiled = plan_of(active(where={"ge": [{"col": "age"}, 40]}, group_by=["country"]))
     counted = plan_of(query(where={"ge": [{"col": "age"}, 40]}, group_by=["country"]))
     assert compiled.layout.items == (

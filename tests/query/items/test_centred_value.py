@@ -14,7 +14,7 @@ def mean_error(parts: tuple[float, float], u: Any) -> Any:
 
 
 def variance_error(parts: tuple[float, float, float], u: Any, v: Any) -> Any:
-    """The same of a variance, where the variance is v square half distances."""
+    """The square of a variance's error, where the variance is v square half distances."""
     of_sum, of_count, of_squares = (part / sum(parts) for part in parts)
     return 0.25 / of_squares + 4 * u**2 / of_sum + (u**2 + 0.5 - v) ** 2 / of_count
 

@@ -109,6 +109,6 @@ def test_prepaid_is_for_ticks_alone(asked: dict[str, Any]) -> None:
 
 
 def test_other_mistakes_of_a_tick_are_named_without_the_noise() -> None:
-    """As if it had been stated."""
+    """The messages are those for a query that states its noise."""
     assert refused(tick, nois=1) == ("nois", "is not a field of the query language")
     assert refused(tick, select=[{"exhausted": {"share": 1}}])[0] == "select[0].exhausted.share"

@@ -22,7 +22,7 @@ PARTS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("parts", PARTS, ids=str)
 @given(records=people())
 def test_it_counts_as_groups_do(parts: dict[str, Any], records: dict[int, Any]) -> None:
-    """The same coordinates with the same names, but for the item's own, and the same vectors at the same price."""
+    """The coordinates have the same names, but for the item's own, and the vectors have the same price."""
     counted = plan_of(query_of(group_by=[parts]))
     found = plan_of(query_of({"histogram": parts}))
     names = [{**label, "select": "count"} for label in found.answered.labels()]
@@ -55,6 +55,6 @@ def test_several_stand_side_by_side() -> None:
     ],
 )
 def test_a_refusal_names_the_field(item: dict[str, Any], groups: list[str], field: str, said: str) -> None:
-    """As that of a group does."""
+    """The refusal is that of a group."""
     found = refused(samples.plan_of, samples.query(select=[{"histogram": item}], group_by=groups))
     assert (found[0], said in found[1]) == (f"select[0].histogram.{field}", True), found

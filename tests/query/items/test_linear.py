@@ -111,7 +111,7 @@ WEIGHTS = st.dictionaries(
 
 @given(WEIGHTS)
 def test_a_matrix_is_what_its_functionals_are_one_by_one(weights: dict[tuple[int, int], float]) -> None:
-    """The same weights by value, each within 2^-51 of the largest; the bound is the longest column and no more."""
+    """The weights by value are within 2^-51 of the largest; the bound is the longest column and no more."""
     ordered = sorted(weights)
     starts = [sum(functional < number for functional, _ in ordered) for number in range(5)]
     item = by_starts("area", starts, [code for _, code in ordered], [weights[place] for place in ordered])
