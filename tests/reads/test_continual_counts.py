@@ -262,7 +262,7 @@ def test_limits_are_lower_by_the_reserve(store: Store, replica: Replica, ana: Pr
 
 
 def test_a_limit_is_lowered_with_the_reserve_in_it(store: Store) -> None:
-    """As an uploaded one: x is all that is ever spent. Below what is spent and kept it is refused with that number."""
+    """A limit of x is all that is ever spent. Below what is spent and kept it is refused with that number."""
     with open_replica(store) as replica:
         ana, caller = analyst(replica), individual_named(replica, "ann")
         ask(replica, ana, "q1", noise={"rho": 0.125}, reuse=False)

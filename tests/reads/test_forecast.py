@@ -76,7 +76,7 @@ def test_a_query_that_touches_no_one_has_an_empty_forecast() -> None:
 
 
 def test_a_wrong_query_and_an_unknown_dataset_are_refused(replica: Replica) -> None:
-    """As a preview would be."""
+    """A preview would be refused alike."""
     wrong = QUERY | {"select": [{"sum": {"column": "nothing"}}]}
     with pytest.raises(InvalidRequest):
         replica.overview.forecast("survey", parse_query(body(wrong)))

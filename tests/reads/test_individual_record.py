@@ -98,7 +98,7 @@ def test_events_are_counted_and_shown_up_to_a_bound(replica: Replica) -> None:
 
 
 def test_another_dataset_and_an_erased_record_are_not_found(replica: Replica) -> None:
-    """As for the account."""
+    """The account is not found either."""
     own = individual_named(replica, "ann")
     with pytest.raises(NotFound):
         replica.individuals.record(own, "other")
