@@ -181,7 +181,7 @@ def test_plain_requests_are_accepted() -> None:
 
 
 def test_a_smuggled_request_is_none() -> None:
-    """Where two lengths disagree, the connection ends, and what follows is not read as a request."""
+    """If two lengths disagree, the connection ends, and what follows is not read as a request."""
     hidden = b"GET /hidden HTTP/1.1\r\nHost: sparing\r\n\r\n"
     for framing in (
         b"Content-Length: 3\r\nTransfer-Encoding: chunked",

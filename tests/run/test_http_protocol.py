@@ -137,7 +137,7 @@ def test_fields_after_the_body_are_no_headers(server: RawServer) -> None:
 
 
 class TestTimes:
-    """Of a connection and its requests, all of them tenths of a second here."""
+    """The limits of a connection and of its requests, all of them tenths of a second here."""
 
     def test_half_a_head_is_given_up(self, hasty: RawServer) -> None:
         """408."""
@@ -230,7 +230,7 @@ def test_strangers_errors_are_counted_and_one_line_of_the_log(small: RawServer) 
 
 
 class ClosedTransport(asyncio.Transport):
-    """As uvloop's between a client's reset and its notice: nothing can be written."""
+    """A transport like uvloop's between a client's reset and its notice: nothing can be written."""
 
     def __init__(self, *, is_closing: bool) -> None:
         super().__init__()

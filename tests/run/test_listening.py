@@ -97,7 +97,7 @@ def test_a_signal_whose_exception_is_dropped_ends_the_start_at_its_next_look(
 
 
 def test_another_start_begins_without_the_signal_of_the_one_before(dropped: list[BaseException | None]) -> None:
-    """Of the same process, as tests have them."""
+    """Tests start several times in one process."""
     drop_signal()
     end_on_signals()
     end_if_asked()
@@ -131,7 +131,7 @@ def test_without_a_signal_nothing_is_hidden(
 def test_after_a_signal_only_its_own_errors_are_hidden(
     dropped: list[BaseException | None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of what is dropped the exit, and of the log what psycopg says of connections that the signal has cut."""
+    """These are the exit, and in the log what psycopg says of connections that the signal has cut."""
     drop_signal()
     error = ValueError("our own mistake")
     drop(error)

@@ -51,7 +51,7 @@ def test_a_folder_that_cannot_be_used_ends_a_start_in_one_line(
 
 
 def test_a_home_in_which_nothing_is_kept_need_not_be_there() -> None:
-    """Where servers, pepper and witness are elsewhere, and no response is held."""
+    """Servers, pepper and witness are elsewhere, and no response is held."""
     elsewhere = {"DATABASE_URL": "postgresql://db", "REDIS_URL": "redis://cache", "SPARING_PEPPER": "ab" * 32}
     environ = {**elsewhere, "SPARING_RELEASE_SLOT_MS": "0", "SPARING_HOME": "/proc/nope", "SPARING_WITNESS": "/tmp"}
     assert list(faults(Settings.of(environ), {})) == []
@@ -86,7 +86,7 @@ def test_a_limit_of_the_process_is_told_with_its_least_value(tmp_path: Path, kin
 
 
 def test_every_limit_has_a_least_value() -> None:
-    """Of files, addresses, data and the length of a file."""
+    """The limits are of files, addresses, data and the length of a file."""
     assert {command for _, _, command, _ in LIMITS} == {"ulimit -n", "ulimit -v", "ulimit -d", "ulimit -f"}
 
 

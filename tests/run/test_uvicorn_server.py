@@ -39,7 +39,7 @@ def server() -> GracefulServer:
 
 
 async def leaving(server: GracefulServer) -> bool:
-    """Whether the next tick ends the main loop."""
+    """Tell whether the next tick ends the main loop."""
     return await server.on_tick(1)
 
 
