@@ -93,7 +93,7 @@ def test_the_home_of_the_command_line_wins() -> None:
 
 
 def test_settings_are_frozen_and_reach_another_process() -> None:
-    """The same, secrets included; their repr shows none."""
+    """They arrive unchanged, secrets included; their repr shows no secret."""
     given = {"SPARING_PEPPER": "ab" * 32, "DATABASE_URL": f"postgresql://u:{SECRET}@db"}
     settings = Settings.of(given, home=HOME)
     with pytest.raises(ValidationError, match="frozen"):
@@ -187,7 +187,7 @@ def test_an_unusable_value_is_refused_by_name_and_by_what_is_allowed(name: str, 
 
 
 def test_an_address_of_several_hosts_or_a_socket_is_a_databases() -> None:
-    """As libpq reads them."""
+    """The library libpq reads both."""
     for url in ("postgresql://u:p%40ss@one:1,two:2/care", "postgres://u@/care?host=%2Frun%2Fpostgres&port=5432"):
         assert Settings.of({"DATABASE_URL": url}).database_url == url
 
