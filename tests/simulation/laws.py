@@ -186,7 +186,7 @@ class Laws:
             self.law(set(np.flatnonzero(accounts.paused).tolist()) == paused, f"{name} holds other pauses")
 
     def _holds(self, seq: int, *stored: NDArray[Any]) -> bool:
-        """Whether spent totals and counters, by slot, are those of a sequence, and zero in unused slots."""
+        """Tell whether spent totals and counters, by slot, are those of a sequence, and zero in unused slots."""
         given = (self.spent[seq], *self.counted[seq])
         return all(
             np.array_equal(values[: right.size], right[: values.size]) and not values[right.size :].any()

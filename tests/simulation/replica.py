@@ -73,7 +73,7 @@ class SteppedWriter(WriterQueue):
         return self.glimpse(look)
 
     def look_soon(self, look: Look[Result]) -> Result | None:
-        """As a thread's, where no pause comes in time."""
+        """A look like that of a thread to which no pause comes in time."""
         return self.glimpse(look)
 
     def look(self, look: Look[Result]) -> Result:

@@ -196,7 +196,7 @@ class Pause:
         model.people[self.key].paused = self.paused
 
     def changes(self, model: ReferenceDataset) -> bool:
-        """Whether it changes the pause; otherwise no act is journalled."""
+        """Tell whether it changes the pause; otherwise no act is journalled."""
         return model.people[self.key].paused != self.paused
 
 

@@ -25,7 +25,7 @@ KINDS: dict[str, Callable[[int], World]] = {
         seed, varies=True, divides=seed // 2 % 2 == 0, shares=seed % 3 == 0
     ),
 }
-"""What is between the replicas and the store, or asked of them; of two witnesses one is written after the other."""
+"""The worlds by their faults or queries; of two witnesses one is written after the other."""
 KEPT = [
     int(line.split()[0])
     for line in (Path(__file__).parent / "seeds.txt").read_text().splitlines()
@@ -45,7 +45,7 @@ def test_no_seed_breaks_a_law(first: int) -> None:
 @pytest.mark.parametrize("first", SEEDS_OF_A_KIND[::CHUNK_OF_A_KIND])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_kind_of_world_breaks_a_law(kind: str, first: int) -> None:
-    """The same where caches lie, witnesses fail, transactions are rejected, shards die and every query is asked."""
+    """Caches lie, witnesses fail, transactions are rejected, shards die, or every query is asked."""
     for seed in range(first, first + CHUNK_OF_A_KIND):
         KINDS[kind](seed).run()
 

@@ -45,7 +45,7 @@ class FaultyKeyValueStore(MemoryKeyValueStore):
 
     @property
     def has_messages(self) -> bool:
-        """Whether a notice waits to be read."""
+        """Tell whether a notice waits to be read."""
         return self._heard is not None and not self._heard.empty()
 
     def get(self, names: Sequence[str]) -> list[object]:
