@@ -126,7 +126,7 @@ def file(random: Random) -> bytes:
 
 
 def damaged(random: Random, body: bytes) -> bytes:
-    """The same with one kind of damage: of tokens, of one value, or of bytes."""
+    """The body with one kind of damage: of tokens, of one value, or of bytes."""
     kind = random.random()
     if kind < 0.5:
         tokens = TOKEN.findall(body.decode(errors="replace"))

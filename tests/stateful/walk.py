@@ -79,7 +79,7 @@ class Credential:
     is_certain: bool = True
 
     def is_valid(self) -> bool:
-        """Whether it is its principal's."""
+        """Tell whether the credential is its principal's."""
         return not (self.has_ended or self.holder.has_ended)
 
 
