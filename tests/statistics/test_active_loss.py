@@ -111,7 +111,7 @@ def _of_all(trial: Trial) -> int:
 
 
 def p_value(trial: Trial) -> float:
-    """Of the losses under the law, by Kolmogorov and Smirnov."""
+    """The p-value of the losses under the law, by Kolmogorov and Smirnov."""
     budget = float(_of_all(trial) * UNIT)
     side = np.where(np.arange(PLACES) % 2 == 0, 1.0, -1.0)
     standard = (trial.losses - side * budget) / sqrt(2 * budget)
@@ -120,7 +120,7 @@ def p_value(trial: Trial) -> float:
 
 @pytest.mark.parametrize("strategy", [everybody, those_ahead])
 def test_the_loss_of_those_who_are_asked_until_they_have_no_share_left(strategy: Strategy) -> None:
-    """The same is spent on everybody, at most the budget, and the loss has the law of that."""
+    """Everybody spends the same, at most the budget, and the loss has the law of that."""
     trial = lived(strategy)
     spent = _of_all(trial)
     assert spent <= BUDGET < spent + SHARE_UNITS + 2**40 // 8

@@ -53,7 +53,7 @@ def test_answers_from_one_source_are_independent() -> None:
 
 
 def test_one_reused_draw_in_a_hundred_is_noticed() -> None:
-    """The same test rejects answers that share a hundredth of their noise, with either sign."""
+    """The test rejects answers that share a hundredth of their noise, with either sign."""
     one, other = (rounded_gaussian(COUNT, SIGMA, seeded(seed)) for seed in (23, 24))
     for sign in (1, -1):
         other[::100] = sign * one[::100]

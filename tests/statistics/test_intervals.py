@@ -29,14 +29,14 @@ def covered(plan: Plan, half_width: float) -> float:
 
 
 def exactly(plan: Plan, half_width: float) -> float:
-    """The same of the law, summed step by step."""
+    """The part of the law within a distance, summed step by step."""
     reach = math.floor(half_width / 2.0**plan.scale.grid_log2)
     edges = (np.arange(-reach, reach + 2) - 0.5) / plan.scale.law.size_steps
     return float(np.diff(stats.norm.cdf(edges)).sum())
 
 
 def is_as_stated(share: float, probability: float) -> bool:
-    """Whether a share of the draws is the probability, but for five standard errors and one draw."""
+    """Tell whether a share of the draws is the probability, but for five standard errors and one draw."""
     error = math.sqrt(probability * (1 - probability) / DRAWS)
     return abs(share - probability) <= 5 * error + 1 / DRAWS
 
@@ -67,7 +67,7 @@ def test_the_normal_quantile_alone_would_be_rejected(sigma: float, share: float)
 @pytest.mark.parametrize("confidence", [0.68, 0.9, 0.95, 0.99])
 @pytest.mark.parametrize("half_width", [1.0, 2.9, 10.0, 40.0])
 def test_noise_asked_for_by_a_half_width_keeps_to_it(half_width: float, confidence: float) -> None:
-    """As often as was asked for, no less and no more: the noise is the largest that does."""
+    """It keeps to it as often as was asked for, no less and no more: the noise is the largest that does."""
     plan = compiled(noise={"half_width": half_width, "confidence": confidence})
 
     assert exactly(plan, half_width) == pytest.approx(confidence, abs=1e-12)

@@ -112,23 +112,23 @@ def never(loss: Floats, _: Integers) -> Any:
 
 
 def above_what_was_told(loss: Floats, spent: Integers) -> Any:
-    """As soon as the loss is above what a limit lowered to this would be said to promise."""
+    """Stop as soon as the loss is above what a limit lowered to this would be said to promise."""
     return loss > naive(int(spent.max()))
 
 
 def above_so_far(loss: Floats, spent: Integers) -> Any:
-    """As soon as the loss is at half of what the odometer shows."""
+    """Stop as soon as the loss is at half of what the odometer shows."""
     return loss > 0.5 * so_far(BUDGET, int(spent.max()))
 
 
 def ahead(loss: Floats, spent: Integers) -> Any:
-    """As soon as the loss is two standard deviations above what it is on the average."""
+    """Stop as soon as the loss is two standard deviations above what it is on the average."""
     rho = spent.max() / UNITS_PER_RHO
     return loss > rho + 2 * float(np.sqrt(2 * rho))
 
 
 def above_the_promise(loss: Floats, _: Integers) -> Any:
-    """As soon as the loss is above the promised epsilon."""
+    """Stop as soon as the loss is above the promised epsilon."""
     return loss > float(EPSILON)
 
 
@@ -185,7 +185,7 @@ def due(round_: int) -> int:
 
 
 def exceeds(mean: float, error: float) -> bool:
-    """Whether a mean is above delta by more than chance."""
+    """Tell whether a mean is above delta by more than chance."""
     return mean > float(DELTA) + ERRORS * error
 
 
