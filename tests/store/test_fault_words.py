@@ -24,7 +24,7 @@ ADDRESS = "postgresql://clerk:pa%40ss@db.town:5432/care?host=%2Frun%2Fcare"
     ],
 )
 def test_an_error_that_quotes_the_address_is_told_in_other_words(said: str, words: str) -> None:
-    """Of each kind that a library or a program of the database's is known to say."""
+    """Each kind is one that a library or a program of the database is known to say."""
     told = words_of(said, ADDRESS)
     assert words in told
     assert not [part for part in ("clerk", "pa%40", "ss@", "db.town", "5432", "/run/care") if part in told]

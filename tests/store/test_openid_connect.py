@@ -165,7 +165,7 @@ def test_new_keys_are_read_when_a_token_needs_them_but_not_for_each(world: World
 
 
 def test_a_secret_is_sent_in_the_body_to_a_provider_that_takes_it_there_alone(world: World) -> None:
-    """As its discovery document says."""
+    """The provider says so in its discovery document."""
     world.fake.document["token_endpoint_auth_methods_supported"] = ["client_secret_post", "private_key_jwt"]
     assert world.claims()["sub"] == "s-1"
 

@@ -46,7 +46,7 @@ pytestmark = pytest.mark.slow
 
 MEMORY_BYTES = 256 * 2**20
 BASE_BYTES = 160 * 2**20
-"""Of a decoder with nothing to decode: the interpreter and its libraries, with those of the tests' environment."""
+"""The memory of a decoder with nothing to decode: the interpreter and its libraries, with those of the tests."""
 COLUMNS = {"id": ["a", "b"], "country": ["NO", None], "age": [7, 300], "spend": [0.5, 2.0], "member": [True, None]}
 SMALL = csv("a,1", header="id,item")
 
@@ -137,7 +137,7 @@ def test_the_rows_are_those_that_are_read_here(
 
 
 def test_a_refusal_has_the_same_errors_and_counts(decoder: DecoderProcess) -> None:
-    """As one that is made here."""
+    """A refusal that is made here has the same ones."""
     body = csv("a,NO,x,0.5,true", ",,300,2,")
     with pytest.raises(RowsProblem) as here:
         read_rows(io.BytesIO(body), CSV, PEOPLE, budget_units=BUDGET)
@@ -176,7 +176,7 @@ def test_as_many_rows_as_are_admitted_are_read_in_their_memory(decoder: DecoderP
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGALRM])
 def test_a_decoder_that_is_killed_is_a_clear_refusal(decoder: DecoderProcess, number: signal.Signals) -> None:
-    """Of the upload where it may be at fault, and else of the moment; the next upload is read."""
+    """The upload is refused if it may be at fault, and else for the moment; the next upload is read."""
     with long_read(decoder) as (reading, child):
         os.kill(child, number)
         with pytest.raises(Unavailable if number == signal.SIGKILL else RowsProblem):

@@ -53,7 +53,7 @@ def test_codes_survive_the_database(database_url: str) -> None:
 
 @pytest.mark.parametrize(("length", "upper", "pieces"), [(784, 255, 6), (3969, 255, 28), (2**16, 2**16 - 1, 1000)])
 def test_vectors_are_read_in_pieces_of_their_own_bytes(length: int, upper: int, pieces: int) -> None:
-    """Of a thousand blocks, each with as many rows as fit: no statement packs more than 32 MiB, or one block."""
+    """A thousand blocks are full: no statement packs more than 32 MiB, or one block."""
     column = {"type": "vector", "length": length, "lower": 0, "upper": upper}
     schema = Schema.model_validate({"people": {"kind": "individuals", "key": "id", "columns": {"pixels": column}}})
     table = records_tables(1, schema)["people"]

@@ -74,7 +74,7 @@ def locked(store: PostgresStore, record: DatasetRecord, asked: list[Asked]) -> A
 def append(
     store: PostgresStore, record: DatasetRecord, begin: Begin, size: int, *, query_hash: str | None = None
 ) -> None:
-    """So many entries and their replies, of one query or each of its own, of which every other may be reused."""
+    """Append `size` entries and replies, of one query or each of its own; every other one may be reused."""
     first = store.head(record.id).seq
     keys = [str(first + number) for number in range(size)]
     asked = [Asked(address=(ANALYST, key), query_hash=None if query_hash or int(key) % 2 else key) for key in keys]
@@ -137,7 +137,7 @@ def test_a_question_that_was_charged_a_thousand_times_is_found_as_soon_as_any(
 
 
 def test_an_answer_among_thousands_of_ones_own_is_found_by_its_id(grown_url: str) -> None:
-    """As soon as if there were few."""
+    """It is found as soon as if there were few."""
     with closing(PostgresStore(grown_url, LEDGER_KEY)) as store, store.transaction(1, lock=False) as transaction:
         ids = [each.query_id for each in transaction.entries(after=0)][:: BATCHES * BATCH // LOOKS]
     for looking in stores_that_read(grown_url, index="answers_of_principal", looks=LOOKS, least=1):

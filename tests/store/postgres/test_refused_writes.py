@@ -83,7 +83,7 @@ def test_a_file_is_written_now_and_then(clock: Clock, session: "psycopg.Connecti
 
 
 def test_a_database_that_takes_no_writes_is_not_ready(database_url: str, caplog: pytest.LogCaptureFixture) -> None:
-    """As a standby; the store is ready again without a restart."""
+    """A standby takes none; the store is ready again without a restart."""
     name = sql.Identifier(urlsplit(database_url).path[1:])
     caplog.set_level(logging.WARNING)
     with psycopg.connect(database_url, autocommit=True) as operator:

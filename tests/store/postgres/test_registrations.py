@@ -42,7 +42,7 @@ AWAY = "^the database of DATABASE_URL cannot be reached: "
 
 
 def test_an_empty_database_gets_every_table(database_url: str) -> None:
-    """The same tables as a copy of the suite's template. Each revision is told as it runs."""
+    """The tables are those of a copy of the suite's template. Each revision is told as it runs."""
     expected, newest = _columns(database_url), revision(database_url)
     lines: list[str] = []
     migrate(emptied(database_url), tell=lines.append)
@@ -160,7 +160,7 @@ def test_an_empty_database_gets_every_migration(database_url: str, later_folder:
 
 
 def test_first_migrations_at_once_succeed(new_database: Callable[[], str]) -> None:
-    """Of one empty database and of another of the same server, whose roles they share."""
+    """They are of one empty database and of another of the same server, whose roles they share."""
     one, other = emptied(new_database()), emptied(new_database())
     started = [
         subprocess.Popen([sys.executable, "-c", MIGRATE, url], stderr=subprocess.PIPE, text=True)

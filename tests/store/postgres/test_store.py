@@ -42,7 +42,7 @@ def store(database_url: str) -> Iterator[PostgresStore]:
 
 
 def test_every_session_has_its_limits(store: PostgresStore) -> None:
-    """As they were given; `tcp_user_timeout` has no meaning on the unix socket of the tests, and reads 0 there."""
+    """The limits are those given; `tcp_user_timeout` means nothing on the unix socket of the tests, and is 0 there."""
     names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
     with store._pool.one() as connection:
         shown = [connection.execute(f"SHOW {name}").fetchall()[0][0] for name in names]
@@ -123,7 +123,7 @@ def test_a_value_that_no_column_can_hold_is_rejected(store: PostgresStore, is_lo
 
 
 def test_a_key_that_is_left_without_a_reply_makes_a_proposal_outdated(store: PostgresStore) -> None:
-    """Whether it is taken was not looked up."""
+    """The proposal did not look up whether the key is taken."""
     kept = store.add_dataset(dataset())
     head = store.head(kept.id)
     with store.conditional_append(kept.id, head, asked=[ASKED]) as conditional_append:

@@ -48,7 +48,7 @@ def held(server: "redis.Redis", name: str | bytes) -> bytes:
 
 
 def knows(cache: SealedCache) -> list[bool]:
-    """Whether it has the summary, the entry and the slice."""
+    """Tell whether the cache has the summary, the entry and the slice."""
     return [
         cache.summary(GENESIS) is not None,
         cache.entries(GENESIS, after=0, to=1) != [],

@@ -51,7 +51,7 @@ def test_any_change_is_noticed(value: bytes, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("held", [None, b"", 5, "text", [b"x"], b"\xff" * 10_000])
 def test_anything_else_is_nothing(held: object) -> None:
-    """Of whatever type: a hostile server may answer anything."""
+    """It may be of any type: a hostile server may answer anything."""
     assert SEAL.open(b"label", held) is None
 
 

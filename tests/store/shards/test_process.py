@@ -141,7 +141,7 @@ def test_batches_in_processes_are_those_of_one_shard() -> None:
 
 
 def _is_gone(pid: int) -> bool:
-    """Whether a process has ended; a child that has is not waited for yet."""
+    """Tell whether a process has ended; a child that has is not waited for yet."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:

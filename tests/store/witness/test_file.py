@@ -40,7 +40,7 @@ def written(witness: FileWitness, count: int) -> Path:
 
 
 def reopened(witness: FileWitness) -> FileWitness:
-    """The same folder, seen by another process."""
+    """The folder, seen by another process."""
     return FileWitness(witness.path(DATASET).parent)
 
 

@@ -32,7 +32,7 @@ def opened(url: str, pepper: Pepper = PEPPER) -> RedisWitness:
 
 
 def sealed_name(server: "redis.Redis") -> bytes:
-    """Where the one sealed record lies."""
+    """The name of the one sealed record."""
     (name,) = server.keys("*")
     assert isinstance(name, bytes)
     return name
