@@ -36,7 +36,7 @@ def test_a_place_beyond_the_end_has_no_slot(count: int) -> None:
 
 
 def test_few_keep_the_lock() -> None:
-    """As long as there are few. numpy's own way gives it up, which the same bystander sees."""
+    """The way of numpy gives it up, which the same bystander sees."""
     column, slots = np.arange(2**20, dtype=np.uint32), np.arange(0, 2**20, 2**20 // FEW)[:FEW]
     mask = slots % 3 == 0
     with bystander() as turns:

@@ -67,7 +67,7 @@ def test_no_drill_where_others_could_connect(host: str) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
 def test_a_loopback_address_will_do(host: str) -> None:
-    """Of either family, and by its usual name."""
+    """It may be of either family, or its usual name."""
     arm({"CHAOS": "1", "CHAOS_AT": "sent:raise"}, host=host)
     assert armed()
 

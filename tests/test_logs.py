@@ -153,7 +153,7 @@ def test_no_text_begins_a_line_of_its_own(style: Any, logger: str) -> None:
 
 
 def test_the_document_names_every_logger_and_field() -> None:
-    """Of the service's modules, and no other."""
+    """It names those of the service's modules, and no other."""
     page = (ROOT / "docs/watching.md").read_text(encoding="utf-8").partition("\n## Logs\n")[2].partition("\n## ")[0]
     fields, loggers = (
         part.partition("|---|---|\n")[2].partition("\n\n")[0] for part in re.split(r"(?=\| Logger \|)", page)

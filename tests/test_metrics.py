@@ -100,13 +100,13 @@ def test_two_replicas_do_not_share_their_counts() -> None:
 
 @pytest.fixture
 def url(telemetry: PrometheusTelemetry) -> Iterator[str]:
-    """Where they are served."""
+    """The address at which metrics are served."""
     with metrics_served(telemetry, host="127.0.0.1", port=0) as served:
         yield served
 
 
 def test_they_are_served_on_a_port_of_their_own(telemetry: PrometheusTelemetry, url: str) -> None:
-    """As text that Prometheus reads; the port is free again afterwards."""
+    """They are text that Prometheus reads; the port is free again afterwards."""
     response = httpx.get(url, trust_env=False)
     assert response.headers["content-type"].startswith("text/plain")
     assert samples(response.text) == samples(telemetry.text())

@@ -37,7 +37,7 @@ def test_a_text_that_may_be_misread_is_no_decimal(text: str) -> None:
 
 
 def test_plain_numbers_are_read_exactly() -> None:
-    """As JSON writes them, and without a digit before or after the point."""
+    """They are written as in JSON, or without a digit before or after the point."""
     assert [integer_of(text) for text in ("0", "-5", "007")] == [0, -5, 7]
     texts = ("0.5", "-2", "1e-6", "1E+3", ".5", "5.", "0.1000000000000000000001")
     assert [decimal_of(text) for text in texts] == [Decimal(text) for text in texts]
@@ -63,7 +63,7 @@ def test_a_stated_decimal_is_read_as_it_is_written(model: Any, right: dict[str, 
 
 
 def test_a_limit_is_read_as_it_is_written() -> None:
-    """Of allowances and of individuals."""
+    """The limits are of allowances and of individuals."""
     limit = TypeAdapter(Rho)
     assert [limit.validate_python(given) for given in ("0.5", 1, 0.5)] == [Decimal("0.5"), 1, Decimal("0.5")]
     for wrong in (*NO_DECIMALS, True):

@@ -12,7 +12,7 @@ def _part(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_case_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many turns as cases take each once, at every place."""
+    """A turn for each case takes every case once, at every place."""
     cases = ["a", "b", "c"]
     for place in range(4):
         taken = []

@@ -24,7 +24,7 @@ def until(holds: Callable[[], object], *, patience_s: float = PATIENCE_S) -> Non
 
 
 async def until_async(holds: Callable[[], object], *, patience_s: float = PATIENCE_S) -> None:
-    """The same between the turns of an event loop."""
+    """Wait as `until` does, between the turns of an event loop."""
     for _ in _trials(holds, patience_s):
         await asyncio.sleep(BETWEEN_S)
 

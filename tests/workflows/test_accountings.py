@@ -112,7 +112,7 @@ def test_after_a_restore_no_advisory_epsilon_is_told() -> None:
 
 @pytest.mark.parametrize(("stated", "accounting"), STATED)
 def test_the_divergence_along_the_run_is_that_of_the_charges(stated: Any, accounting: Accounting) -> None:
-    """Of the spent total as if queries had been fixed beforehand; with Laplace noise by the accounting's own bound."""
+    """It is that of the spent total, as if queries had been fixed beforehand; the accounting bounds Laplace noise."""
     delta = Decimal("1e-5")
     with surveyed(
         people=[("ann", "NO", 44, 10), ("bob", "SE", 44, 10)], guarantee=GUARANTEE, accounting=stated

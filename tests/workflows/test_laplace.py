@@ -159,7 +159,7 @@ def epsilon_alone(epsilon: str) -> StatedGuarantee:
 
 
 def test_the_noise_is_laplace_noise() -> None:
-    """Of 5,000 numbers without people, by Kolmogorov and Smirnov; a Gaussian of the same deviation is rejected."""
+    """The 5,000 numbers are without people, tested by Kolmogorov and Smirnov; a Gaussian as wide is rejected."""
     tables = {"people": {"kind": "individuals", "key": "id", "columns": {"place": {"type": "category", "size": 5000}}}}
     with open_replica(MemoryStore()) as replica:
         register(replica, **registered_under({"kind": "pure"}), tables=tables)

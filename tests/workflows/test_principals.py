@@ -178,7 +178,7 @@ def test_many_individuals_get_keys_or_none_does() -> None:
 
 
 def test_a_receipt_says_for_whom_a_query_was_asked_and_not_its_analysts_name() -> None:
-    """As the curator describes the analyst now."""
+    """It has the words by which the curator describes the analyst now."""
     with surveyed(people=[("ann", "NO", 40, 10)]) as replica:
         who, _ = replica.principals.create(role="analyst", name="secret name", organisation="Institute")
         ask(replica, who, "a")

@@ -346,7 +346,7 @@ def test_an_erased_individual_is_refused_until_it_is_there_again(scene: Scene) -
 
 
 def test_a_principal_of_the_provider_has_no_key(scene: Scene) -> None:
-    """None opens it, and none is handed out for it."""
+    """No key opens it, and none is handed out for it."""
     made = scene.signed_in()
     for secret in ("", "x"):
         assert scene.replica.principals.authenticate_all([f"sparing_{made.id.hex}_{secret}"])[0] is None

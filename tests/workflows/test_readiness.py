@@ -73,7 +73,7 @@ def test_problems_of_the_store_come_before_all_others(
 def test_a_witness_that_is_gone_keeps_the_process_from_serving(
     replica: Replica, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nobody need have asked anything; it is one line of the log, and one more when it is back."""
+    """It is noticed without a request, and is one line of the log, and one more when the witness is back."""
     witness = replica.registry.witness
     assert isinstance(witness, MemoryWitness)
     caplog.set_level("WARNING", "sparing.witness")

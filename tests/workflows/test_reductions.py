@@ -121,7 +121,7 @@ def test_a_reduced_query_is_verified_and_supposed_anew() -> None:
 
 
 def test_a_reduced_answer_is_reused_and_kept_apart_from_the_sum() -> None:
-    """The same function again is free; the other one, and the sum, are other queries."""
+    """The function asked again is free; the other one, and the sum, are other queries."""
     store = MemoryStore()
     with open_replica(store) as replica:
         filled(replica)
@@ -166,7 +166,7 @@ def test_any_number_of_shards_gives_the_same_bytes(function: str) -> None:
 
 
 def test_the_maximum_of_many_noisy_counts_is_too_high_and_the_noisy_maximum_is_not() -> None:
-    """Of 10^5 counts that are all zero, the largest noisy one is at 4.4 sigma; the maximum has one noise of sigma."""
+    """The largest of 10^5 noisy counts of zero is at 4.4 sigma; the noisy maximum has one noise of sigma."""
     size, sigma = 100_000, 1000.0
     tables = {"people": {"kind": "individuals", "key": "id", "columns": {"place": {"type": "category", "size": size}}}}
     with open_replica(MemoryStore()) as replica:

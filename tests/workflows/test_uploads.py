@@ -279,7 +279,7 @@ def test_each_keeps_as_many_as_fit_whatever_the_order_and_the_others(
 
 
 def test_no_column_decides_which_rows_are_kept() -> None:
-    """Of a thousand people with ten rows each, all items are kept about as often; other names give another choice."""
+    """A thousand people have ten rows each, and all items are kept about as often; other names give another choice."""
     slots, items = np.repeat(np.arange(1000), 10), np.tile(np.arange(10, dtype=np.uint8), 1000)
     held, keys = np.full(slots.size, 10), [f"p{slot}" for slot in slots.tolist()]
     shares = []

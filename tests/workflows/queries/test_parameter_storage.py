@@ -66,7 +66,7 @@ def test_new_parameters_beyond_the_bound_are_refused_and_nothing_is_charged(
 
 
 def test_queries_under_way_count_until_they_have_ended(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of four at once one is refused; a query that ends without an answer gives its bytes back."""
+    """One of four at once is refused; a query that ends without an answer gives its bytes back."""
     who, record, storage = analyst(replica), replica.registry.record("survey"), replica.parameter_storage
     submitter = replica.analysts._submitter
     under_way: list[QueryRequest] = [submitter._request(who, record, str(n), step(n)) for n in range(3)]

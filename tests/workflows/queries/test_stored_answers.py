@@ -43,7 +43,7 @@ WAIT_S = 30
 
 
 def narrowed(record: DatasetRecord | None) -> DatasetRecord | None:
-    """The same dataset as a later version may read it: without the column `age`."""
+    """The dataset as a later version may read it: without the column `age`."""
     if record is None:
         return None
     columns = {name: column for name, column in PEOPLE["columns"].items() if name != "age"}  # type: ignore[attr-defined]
@@ -76,7 +76,7 @@ class LaterMemoryStore(MemoryStore):
 
 
 class LaterPostgresStore(PostgresStore):
-    """The same switch on Postgres."""
+    """A store on Postgres that can switch to a narrower schema."""
 
     is_later = False
 

@@ -68,7 +68,7 @@ def test_an_answer_from_before_the_rule_replays(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_archived_dataset_answers_no_query_whose_plan_is_kept() -> None:
-    """The same object asked again; an extension has it compiled anew."""
+    """The plan is kept for the very object asked again; an extension has it compiled anew."""
     query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 200.0}}))
     with open_replica(MemoryStore()) as replica:
         register(replica)
