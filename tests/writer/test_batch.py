@@ -73,7 +73,7 @@ def earlier(
 
 @contextmanager
 def reopened(store: MemoryStore, witness: MemoryWitness) -> Iterator[Replica]:
-    """The same dataset under today's version."""
+    """The dataset under today's version."""
     with open_replica(store, witness=witness) as replica:
         yield replica
 

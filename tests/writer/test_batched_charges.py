@@ -34,7 +34,7 @@ def together(replica: PassiveReplica, who: Principal, *queries: dict[str, Any]) 
 
 
 def test_only_the_same_query_is_answered_from_the_batch(replica: PassiveReplica) -> None:
-    """Of three queries the third repeats the first: it reuses the first's answer and not the second's."""
+    """The third query repeats the first: it reuses the first's answer and not the second's."""
     asked = together(replica, analyst(replica), {}, {"noise": {"sigma": 4.0}}, {})
     shown = [orjson.loads(future.result(timeout=0).body) for future in asked]
     assert [(each["sequence"], each["sigma"], each["reused"]) for each in shown] == [

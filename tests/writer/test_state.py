@@ -80,7 +80,7 @@ def test_acts_of_another_history_are_not_followed(more: int) -> None:
 
 
 def test_a_memory_far_behind_reads_everything_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many acts may take longer to follow than a load does."""
+    """Many acts may take longer to follow than a load does."""
     monkeypatch.setattr("service.writer.replication.act_changes.ACTS_MAX", 2)
     store, read = MemoryStore(), list[int]()
     with surveyed(store, TWO_PEOPLE) as replica:

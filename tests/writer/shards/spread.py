@@ -13,10 +13,10 @@ from tests.factories import PEOPLE, VISITS, register, upload
 from tests.memory.store import MemoryStore
 
 SLOTS = [*range(60), *range(PAGE_SLOTS - 60, PAGE_SLOTS + 60), *range(2 * PAGE_SLOTS, 2 * PAGE_SLOTS + 60)]
-"""Of the people: the others were handed out and never came back, as after erasures."""
+"""The slots of the people: the others were handed out and never came back, as after erasures."""
 KEYS = {slot: f"p{slot}" for slot in SLOTS}
 SEEN = (KEYS[0], KEYS[PAGE_SLOTS - 1], KEYS[PAGE_SLOTS], KEYS[2 * PAGE_SLOTS + 3])
-"""On both sides of the edges of pages."""
+"""The keys on both sides of the edges of pages."""
 
 
 def filled(replica: Replica, store: MemoryStore, **more: int) -> None:

@@ -132,7 +132,7 @@ def spent_of(replica: Replica) -> dict[str, int]:
 
 
 def test_a_shard_that_is_killed_at_any_station_costs_nobody_anything() -> None:
-    """Of a batch, an upload, a checkpoint and the load that follows, which is cut short twice."""
+    """The stations are of a batch, an upload, a checkpoint and the load that follows, which is cut short twice."""
     store = MemoryStore()
     stations = some_of(STATIONS, 3)
     with killable(store) as (replica, backend):

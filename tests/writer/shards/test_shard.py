@@ -56,7 +56,7 @@ def test_only_the_change_that_was_built_last_is_put() -> None:
 
 
 def test_a_shard_of_several_has_room_for_its_part_alone() -> None:
-    """Of five pages, the second of three shards has two."""
+    """The second of three shards has two of five pages."""
     shard = Shard(dataset(), ShardPlace(1, 3))
     shard.load(dataset(), slots=4 * PAGE_SLOTS + 7, number=1)
     assert shard.memory.accounts.size == 2 * PAGE_SLOTS
