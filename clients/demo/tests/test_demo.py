@@ -87,7 +87,7 @@ def test_the_files(first: DemoReport) -> None:
 
 
 def test_a_second_run_charges_nobody(first: DemoReport, served: Any, tmp_path: Path) -> None:
-    """The same queries in the same order, because they follow from the same answers; and the words say so."""
+    """The queries come in the same order, because they follow from the same answers; and the words say so."""
     spent = dict(served.spent)
     console = Console(file=io.StringIO(), width=100, record=True)
     second = run(served, tmp_path, console)

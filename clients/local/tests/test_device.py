@@ -24,7 +24,7 @@ CLIP, SIGMA = 1.0, 2.0
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Where an account is."""
+    """The path of an account."""
     return tmp_path / "account.json"
 
 
@@ -106,7 +106,7 @@ def test_a_report_that_cannot_be_charged_is_none(file: Path, fault: str, monkeyp
 
 
 def test_exhausted_and_blank_devices_write_as_much(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same calls of the operating system, the same words of entropy, the same size of a report."""
+    """The calls of the operating system, the words of entropy and the size of a report are the same."""
     seen: list[tuple[str, int]] = []
     fsync, entropy = os.fsync, seeded(3)
 

@@ -26,7 +26,7 @@ def softmax_gradient(at: np.ndarray, vector: np.ndarray, label: int) -> np.ndarr
 
 
 def logistic_gradient(at: np.ndarray, vector: np.ndarray, label: int) -> np.ndarray:
-    """The same of labels 0 and 1."""
+    """The gradient of one individual's cross-entropy, of labels 0 and 1."""
     gradient: np.ndarray = (1 / (1 + np.exp(-(at @ vector))) - label)[:, None] * vector
     return gradient
 

@@ -189,7 +189,7 @@ def precise(fake: FakeService) -> Any:
 
 
 def test_the_mean_of_a_boolean_is_a_rate(precise: Any) -> None:
-    """Of those with a value; quantiles of it are refused."""
+    """The rate is of those with a value; quantiles of it are refused."""
     rate = precise.mean("member").noise(rho=100).run()
     assert rate.value == pytest.approx(0.75, abs=0.05)
     assert (rate.averages[0].bounds.low, rate.averages[0].bounds.high) == (0, 1)

@@ -47,7 +47,7 @@ def row(sequence: int, previous_hash: str, *, sigmas: list[float] | None = None,
 
 
 def ledger(count: int, start: str = GENESIS, first: int = 1) -> list[dict[str, Any]]:
-    """So many entries, the newest first."""
+    """The ledger of `count` entries, the newest first."""
     rows = [row(first, start)]
     while len(rows) < count:
         rows.append(row(first + len(rows), rows[-1]["hash"]))

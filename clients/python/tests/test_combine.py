@@ -126,7 +126,7 @@ def test_a_refinement_reaches_the_wanted_sigma_at_no_waste(sigma: float, share: 
 
 
 def test_nothing_is_asked_for_what_is_there() -> None:
-    """The same sigma again halves the variance; a larger one is reached already."""
+    """A second answer of the same sigma halves the variance; a larger sigma is reached already."""
     have = in_groups([0.0], sigma=10.0)
 
     assert missing_sigma(have, 10.0) is None

@@ -408,7 +408,7 @@ def test_the_rows_of_a_connection_are_those_of_events(fake: FakeService) -> None
 
 
 def test_a_refusal_names_the_arguments_of_connect() -> None:
-    """Of which none is called `per_individual`; a number of rows that is stated is taken."""
+    """No argument is called `per_individual`; a number of rows that is stated is taken."""
     people = {"kind": "individuals", "key": "id", "columns": {"age": {"type": "integer", "lower": 0, "upper": 9}}}
     buys = {"kind": "events", "key": "id", "rows_per_individual": 100, "columns": {}}
     with FakeService() as fake:

@@ -84,7 +84,7 @@ def test_an_area_of_few_has_no_error_that_is_known() -> None:
 
 @pytest.mark.parametrize("shift", [0.0, 3.5, 6.0], ids=["half", "five per cent", "half a per cent"])
 def test_the_area_is_as_often_within_its_errors_as_they_say(shift: float) -> None:
-    """Of other people and other noise each time, at every rate; with half the errors it would not be."""
+    """People and noise are others each time, at every rate; with half the errors it would not be."""
     rng, scores = np.random.default_rng(7), np.linspace(-2, 2, 32_001)[:-1]
     having = 1 / (1 + np.exp(shift - scores))
     shares = np.concatenate([(1 - having).reshape(32, -1).sum(axis=1), having.reshape(32, -1).sum(axis=1)]) / 32_000

@@ -74,7 +74,7 @@ def compared(outcome: tuple[int, Any]) -> tuple[int, Any]:
 
 
 def test_the_fake_answers_what_the_service_answers() -> None:
-    """Of every item, noise and accounting: both refuse alike, in the same words, warn alike, and state the same."""
+    """For every item, noise and accounting both refuse alike, in the same words, warn alike, and state the same."""
     queries = [(name, json.dumps(document).encode()) for name, document in map(drawn, range(QUERIES))]
     real, fake = asyncio.run(of_the_service(queries)), of_the_fake(queries)
     for asked, one, other in zip(queries, real, fake, strict=True):

@@ -271,13 +271,13 @@ RECORDS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("kind", RECORDS)
 def test_rows_are_sent_by_the_names_of_their_columns(kind: str, sends: Any, script: Any) -> None:
-    """As NDJSON, which needs no library of data frames; a value that is not there is NULL."""
+    """They are sent as NDJSON, which needs no library of data frames; a value that is not there is NULL."""
     assert sends(RECORDS[kind]()).headers["Content-Type"] == "application/x-ndjson"
     assert [json.loads(line) for line in script.bodies[-1].splitlines()] == SENT
 
 
 def test_rows_may_be_renamed_and_sent_in_parts(client: Client, script: Any) -> None:
-    """As columns of a data frame are."""
+    """Columns of a data frame may be too."""
     report = httpx.Response(200, json={"rows": 1, "individuals": 1})
     script.steps = [httpx.Response(200, json=REGISTERED), report] * 2
     rows = [{"ID": row["person_id"], "age": row["age"], "town": row["town"], "note": "secret"} for row in SENT]
@@ -326,13 +326,13 @@ def test_data_that_cannot_be_sent_are_named(kind: str, client: Client, script: A
 
 
 def test_nan_among_texts_is_null(sends: Any, script: Any) -> None:
-    """As in a data frame."""
+    """It is NULL in a data frame too."""
     data = {"person_id": ["a", "b"], "age": [1.0, None], "town": ["x", float("nan")]}
     assert rows_of(sends(data), script) == SENT
 
 
 def test_a_broken_file_ends_the_upload(client: Client, script: Any, tmp_path: Path) -> None:
-    """Where it is found while it is sent: without its end, nothing is stored."""
+    """It is found while the file is sent: without its end, nothing is stored."""
     where = tmp_path / "people.csv.gz"
     where.write_bytes(PACKED[:-9])
     with pytest.raises(ValueError, match=r"people\.csv\.gz is gzipped and broken"):
@@ -342,7 +342,7 @@ def test_a_broken_file_ends_the_upload(client: Client, script: Any, tmp_path: Pa
 
 @pytest.mark.parametrize(("data", "words"), [(b"PAR1 not", "the file cannot be read"), (b"{}[]", "Extra data")])
 def test_a_file_that_is_not_what_it_seems_is_named(data: bytes, words: str, sends: Any) -> None:
-    """Where its columns are looked at."""
+    """It is found when its columns are looked at."""
     with pytest.raises(ValueError, match=words) as refused:
         sends(data, columns={})
     assert type(refused.value).__module__ != "pyarrow.lib"

@@ -359,7 +359,7 @@ def test_a_model_that_cannot_be_judged_says_so(client: Client) -> None:
 
 
 async def test_an_asynchronous_client_fits_and_judges_alike(fake: FakeService) -> None:
-    """The same queries under the same keys; the other kind of client is refused."""
+    """The queries and their keys are the same; the other kind of client is refused."""
     key = fake.add_analyst(allowance_rho=4000)
     model = LogisticRegression(FEATURES, "member", max_iter=2)
     async with fake.async_client(api_key=key) as client:

@@ -54,7 +54,7 @@ def test_the_law_of_the_nearest_rejects_scaling() -> None:
 
 
 def test_by_hand() -> None:
-    """The same amount is taken from every number that stays above 0."""
+    """One amount is taken from every number that stays above 0."""
     assert nonnegative([3.0, -1.0, 0.0]) == (3, 0, 0)
     assert nonnegative([3.0, 1.0, -1.0], total=3.0) == (2.5, 0.5, 0)
     assert nonnegative([1.0, 1.0], total=4.0) == (2, 2)

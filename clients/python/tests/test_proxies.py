@@ -35,7 +35,7 @@ def test_a_proxy_is_used_but_for_what_is_excepted(
 
 
 def test_a_proxy_of_all_schemes_is_one_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the scheme has none of its own."""
+    """It is used if the scheme has none of its own."""
     monkeypatch.setenv("all_proxy", "http://proxy.test:1")
     monkeypatch.setenv("http_proxy", "http://proxy.test:2")
     found = [proxy_of(httpx.URL(f"{scheme}://sparing.test")) for scheme in ("http", "https")]

@@ -150,7 +150,7 @@ def test_two_ways_to_write_one_query(one: str, other: str, client: Client) -> No
     ],
 )
 def test_a_condition_is_true_where_sqlite_says_so(where: str) -> None:
-    """Of NULL, true and false."""
+    """The values are NULL, true and false."""
     rows = [{"a": a, "b": b} for a in (None, 0, 1) for b in (None, 0, 1)]
     text = f"{COUNT} WHERE {where}"
     condition = question_of(text)[1]["where"]
@@ -180,7 +180,7 @@ SCHEMA: dict[str, Any] = {
     ],
 )
 def test_names_without_quotes_have_no_case(one: str, other: str) -> None:
-    """Where the schema is known; a name in quotes, and one that fits none or several, stays as it is written."""
+    """The schema is known; a name in quotes, and one that fits none or several, stays as it is written."""
     found, expected = (question_of(text, tables=lambda: SCHEMA) for text in (one, other))
     assert found == expected
 

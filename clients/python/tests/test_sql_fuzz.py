@@ -36,7 +36,7 @@ LIMITS: Final = (
     "must have at least",  # edges
     "must have at most",
 )
-"""What the service says about values that the dialect takes anywhere, with the field named; no form is refused."""
+"""The service's words on values that the dialect takes anywhere, with the field named; no form is refused."""
 
 
 def outcome_of(text: str) -> str:

@@ -297,7 +297,7 @@ def test_nothing_is_written(fake: FakeService, engine: sa.Engine, people: sa.Tab
     ],
 )
 def test_what_the_dialect_has_not_is_refused(engine: sa.Engine, people: sa.Table, select: Callable[[Any], Any]) -> None:
-    """The same text by hand is refused, too."""
+    """The text written by hand is refused, too."""
     with engine.connect() as connection, pytest.raises(sa.exc.ProgrammingError):
         connection.execute(select(people.c))
 

@@ -112,7 +112,7 @@ def methods(found: type) -> dict[str, Any]:
 
 
 def test_each_method_has_the_signature_of_its_twin() -> None:
-    """The same parameters, defaults and annotations; a coroutine of the same, or an asynchronous iterator of it."""
+    """It has the same parameters, defaults and annotations; a coroutine of the result, or an asynchronous iterator."""
     pairs = list(zip(classes(Client(**GIVEN)), classes(AsyncClient(**GIVEN)), strict=True))
     compared = [(one, other, name) for one, other in pairs for name in {**methods(one), **methods(other)}]
     assert len(compared) > 45

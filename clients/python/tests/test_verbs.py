@@ -376,7 +376,7 @@ def test_no_verb_is_missing() -> None:
 @settings(max_examples=times(10, 30))
 @given(faults=st.lists(FAULTS, max_size=8))
 def test_both_clients_do_the_same_whatever_goes_wrong(verb: str, play: Any, faults: list[Fault]) -> None:
-    """The same requests, headers and bodies, the same waits, and the same result or exception."""
+    """The requests, headers and bodies, the waits, and the result or exception are the same."""
     assert played(play, verb, faults, Client) == played(play, verb, faults, AsyncClient)
 
 

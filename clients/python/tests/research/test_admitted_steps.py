@@ -45,7 +45,7 @@ def _in_order(found: AdmittedSteps, rate: float) -> None:
 
 
 def test_a_full_batch_by_the_budgets_of_the_service() -> None:
-    """The same steps as budgets buy: rho over mu^2 / 2."""
+    """A full batch has the steps that budgets buy: rho over mu^2 / 2."""
     found = admitted_steps(0.01, rate=1.0, epsilon=ONE, delta=DELTA)
     rho = UNITS_PER_RHO * 0.01**2 / 2
     for accounting, steps in (
@@ -67,6 +67,6 @@ def test_another_accountant_agrees_about_orders(mu: float, rate: float) -> None:
 
 
 def test_ends() -> None:
-    """None where the first step is too dear, and never more than are counted."""
+    """No step is admitted if the first is too dear, and never more than are counted."""
     assert set(admitted_steps(10.0, rate=0.5, epsilon=ONE, delta=DELTA)) == {0}
     assert set(admitted_steps(1e-8, rate=1.0, epsilon=Decimal(8), delta=Decimal("0.1"))) == {STEPS_MAX}

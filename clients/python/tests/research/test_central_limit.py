@@ -19,7 +19,7 @@ THOUSAND = Steps(1.0, 0.01, 1000)
 
 
 def test_the_values_that_the_page_has() -> None:
-    """Of q = .01, mu = 1, 1,000 steps: mu rises with epsilon, so that no single one is the composition's."""
+    """At q = .01, mu = 1 and 1,000 steps, mu rises with epsilon, so that no single one is the composition's."""
     removing, _ = composed_losses([THOUSAND], delta=1e-5)
     found = [upper_mu_approximation(removing.delta, [epsilon]) for epsilon in (0.01, 0.8, 3.0)]
     assert found == pytest.approx([0.4067, 0.4296, 0.5133], abs=5e-4)
@@ -59,7 +59,7 @@ def test_of_a_full_batch_it_is_exact() -> None:
 
 
 def test_the_own_steps_of_individuals() -> None:
-    """As by their counts, and alone."""
+    """They are the same by their counts, and alone."""
     own = OwnSteps(grid_of_equal_ratios(0.1, 1.0, intervals=4), 3)
     for norms in ([0.0, 0.5, 1.0], [0.0, 0.2, 1.0], [0.3, 0.9, 1.0]):
         own.record(np.array(norms), sigma=1.0)

@@ -22,7 +22,7 @@ BY_GDP = GaussianFilter(epsilon=1.4, delta="1e-5")
 
 
 def settings_of(loss: Any) -> PoissonDescent:
-    """The same for each loss."""
+    """The settings for each loss."""
     return replace(SOFTMAX, loss=loss, classes=4 if loss == "softmax" else None)
 
 

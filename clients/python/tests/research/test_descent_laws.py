@@ -116,7 +116,7 @@ def test_shorter_gradients_are_charged_after_a_longer_one_did_not_fit(limit: Poi
 
 
 def charges_alike(descent: type[_Descent], seed: int, loss: Loss, *, people: int, width: int, out: int) -> bool:
-    """Whether, at the parameters of a path, no other account and no other's place moves without one individual."""
+    """Tell whether, at the parameters of a path, no other account and no other's place moves without one individual."""
     source = np.random.default_rng(seed)
     classes = 3 if loss == "softmax" else None
     chosen = replace(SETTINGS, loss=loss, classes=classes)

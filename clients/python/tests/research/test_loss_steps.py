@@ -12,7 +12,7 @@ from sparing.research.loss_steps import MASS_ERROR, GridLosses, losses_of_step
 
 
 def on_grid(losses: GridLosses, spacing: float, epsilon: float) -> float:
-    """The same of what lies on the grid."""
+    """The hockey-stick divergence of what lies on the grid."""
     weights = np.maximum(-np.expm1(epsilon - spacing * losses.places), 0)
     return math.fsum((weights * losses.masses).tolist()) + losses.infinite
 

@@ -77,7 +77,7 @@ def test_each_path_is_within_and_the_whole_is_not() -> None:
 
 
 def test_without_adaptivity_there_is_nothing_to_win() -> None:
-    """The same on both paths, or a coin between them: within."""
+    """One step on both paths, or a coin between two steps, stays within delta."""
     for each in MENU[1:]:
         assert max(deltas(adaptive(FIRST, lambda _, each=each: [each]))) <= DELTA  # type: ignore[misc]
     half = Fraction(1, 2)

@@ -32,7 +32,7 @@ from sparing.research.privacy_loss import (
 
 
 def exact_epsilon(mu: float, delta: float) -> float:
-    """Of mu-GDP, by the exact curve."""
+    """The epsilon of mu-GDP, by the exact curve."""
     low, high = 0.0, 1e3
     for _ in range(60):
         middle = (low + high) / 2
@@ -55,7 +55,7 @@ def test_full_batches_are_gaussian_dp(steps: list[tuple[float, int]], delta: flo
 
 @pytest.mark.parametrize("delta", [1e-3, 1e-5, 1e-9, 1e-15])
 def test_ten_thousand_steps(delta: float) -> None:
-    """As one Gaussian with a hundred times the mu."""
+    """They are one Gaussian with a hundred times the mu."""
     found = epsilon_of_steps([Steps(0.01, 1.0, 10_000)], delta=delta)
     units = UNITS_PER_RHO // 2
     assert 0 <= found - GAUSSIAN.epsilon_of_units(units, Decimal(str(delta))) <= 1e-3
@@ -134,7 +134,7 @@ def test_there_and_back_and_more_steps_cost_more(mu: float, rate: float, count: 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 4.0])
 def test_delta_at_an_epsilon(epsilon: float) -> None:
-    """Of a full batch, against the exact curve: from above, and hardly."""
+    """A full batch is compared with the exact curve: from above, and hardly."""
     truth = float(delta_of_mu(epsilon, 0.5))
     found = delta_of_steps([Steps(0.05, 1.0, 100)], epsilon=epsilon)
     assert truth <= found <= truth * 1.01 + 1e-15
@@ -154,7 +154,7 @@ def test_ends() -> None:
 
 
 def test_points_are_bounded() -> None:
-    """So many steps that the spacing is doubled: never below the truth, and less near to it."""
+    """The steps are so many that the spacing is doubled: never below the truth, and less near to it."""
     steps = Steps(0.1, 1.0, 1_000_000)
     removing, _ = composed_losses([steps._replace(mu=0.01)], delta=1e-5)
     assert len(removing.masses) <= POINTS_MAX

@@ -156,7 +156,7 @@ def test_many_individuals_are_taken_in_blocks() -> None:
 
 
 def test_epsilons_by_the_optimal_conversion() -> None:
-    """As dp-accounting converts; 0 where that is below 0."""
+    """The conversion is that of dp-accounting; 0 where that is below 0."""
     orders = [1.5, 2, 4, 8, 16, 32, 64]
     divergences = 1000 * subsampled_divergences(np.array([1e-4, 0.5, 1.0]), rate=0.01, orders=orders)
     found = epsilons_of_divergences(divergences, orders=orders, delta=1e-5)
