@@ -13,7 +13,7 @@ MAY_DIFFER = {
     "sparing_checkpoint_seconds": "writing pages really takes as long as it takes",
     "sparing_commits": "the one person's own acts are commits",
 }
-"""The metrics for the operator alone that differ in these worlds; nothing waits, fails or is late here."""
+"""The metrics for the operator alone that may differ in these worlds; nothing waits, fails or is late here."""
 
 
 def samples(text: str, *names: str) -> list[str]:
