@@ -8,7 +8,7 @@ from service.store.postgres.sessions import SessionPool
 
 
 def end_after_sending(pool: SessionPool, statement: bytes | None) -> None:
-    """Exit in a session after sending a statement, which a signal does that strikes just then."""
+    """Exit in a session right after sending a statement: a signal may strike just then."""
     with pool.one() as session:
         session.execute("SELECT 1")
         if statement is not None:
