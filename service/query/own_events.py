@@ -22,7 +22,7 @@ class OwnTotal(ReaderFormula):
     """The events of one individual that a predicate selects, counted, or summed by a column."""
 
     conditions: ClassVar[int] = LOOKED_UP
-    """Of the total; the totals of all individuals are priced by themselves."""
+    """The price of the total; the totals of all individuals are priced by themselves."""
     table: str
     declared: EventsTable
     predicate: Predicate

@@ -184,7 +184,7 @@ class HalfGaussian(Gaussian):
 
 @dataclass(frozen=True)
 class HalfLaplace(Laplace):
-    """The same."""
+    """Laplace noise at half its price."""
 
     def charge(self, length: int) -> Range:
         return half(super().charge(length))

@@ -124,7 +124,7 @@ class Choice:
     fits: Booleans  # (k, OFFERS) whether an offer is affordable
 
     def all(self, offer: int) -> Places:
-        """The same offer for every victim."""
+        """Offer every victim alike."""
         return np.full(self.is_ahead.size, offer, dtype=np.int64)
 
 

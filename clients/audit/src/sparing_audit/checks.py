@@ -57,9 +57,9 @@ P_MIN: Final = 1e-5
 ERRORS_MAX: Final = 4.5
 """Standard errors that a mean over all victims may be off."""
 EXTREME_MAX: Final = 6.3
-"""The same for the largest of some ten thousand sums or correlations."""
+"""The bound for the largest of some ten thousand sums or correlations."""
 EXPECTED_MIN: Final = 50
-"""So many victims on either side of a loss are expected where a standard error tells how far their mean may be off."""
+"""The expected victims on either side of a loss from which on a standard error bounds how far their mean is off."""
 EPSILONS: Final = (0.0, 2.0, 4.0, 8.0, 12.0, 16.0)
 DELTA: Final = 1e-5
 BOUND_ERROR: Final = 1e-5
@@ -71,7 +71,7 @@ DEVIATIONS: Final = 2.0
 MULTIPLES: Final = (0.0, 0.5, 1.0, 2.0, 3.0)
 """The epsilons of the hockey stick under an accounting, in deviations."""
 SLACK: Final = 1e-9
-"""Of the rounding of some dozen doubles."""
+"""The relative error of some dozen rounded doubles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

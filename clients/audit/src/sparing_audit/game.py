@@ -29,7 +29,7 @@ RHO: Final = 8.0
 COMPARED: Final = ("budgets", "charges", "active sets", "limits", "ledger", "own accounts", "retries")
 """The checks that compare, and allow no difference beyond the range of a price."""
 OWN_ACCOUNTS: Final = 4
-"""Of so many people the own accounts are read, each with the receipt of every query."""
+"""The number of people whose own accounts are read, each with the receipt of every query."""
 SHOWN_MAX: Final = 3
 Move = partial[None]
 """A step of a play, which asks or acts on victims: a function of the game."""

@@ -89,7 +89,7 @@ class Laplace:
         return _laplace_charge(self, abs(length))
 
     def losses(self, steps: Doubles, counted: Doubles) -> Doubles:
-        """As those of a Gaussian; never above |counted| / b, but for a rounding of doubles."""
+        """The losses of steps, never above |counted| / b, but for a rounding of doubles."""
         return self._log_shape(steps - counted) - self._log_shape(steps)
 
     @property
@@ -108,7 +108,7 @@ class Laplace:
         return (self.spread + 1) * (self._mean / self.size) ** 2
 
     def statistics(self, noise: Doubles, rng: np.random.Generator) -> tuple[Doubles, Doubles]:
-        """As those of a Gaussian; the even numbers are drawn within the jump of the distribution at each whole one."""
+        """The statistics of noise; even numbers are drawn within the jump of the distribution at each whole one."""
         size, x = np.abs(noise), 1 / (2 * self.size)
         inner, outer = 0.5 * np.exp(-(2 * size - 1) * x), 0.5 * np.exp(-(2 * size + 1) * x)  # beyond k -+ 1/2
         drawn = rng.random(size.size)

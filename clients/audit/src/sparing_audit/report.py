@@ -77,7 +77,7 @@ def _line(check: Check) -> str:
 
 
 def _summed_up(part: Part) -> Iterator[str]:
-    """Of the checks of single adversaries by a p-value, the least likely one that passed."""
+    """The least likely check that passed, of those of single adversaries by a p-value."""
     passed = [check for check in part.checks if check.adversary is not None and check.passed and check.bound == P_MIN]
     if passed:
         least = min(passed, key=lambda check: check.measured)

@@ -68,7 +68,7 @@ class Victims:
 
 
 def drawn_victims(count: int, rng: np.random.Generator, names: Iterable[str] = ADVERSARIES) -> Victims:
-    """So many victims, evenly among the adversaries; a random half of each adversary's, rounded down, are in the data.
+    """Choose victims evenly among the adversaries; a random half of each one's, rounded down, are in the data.
 
     Raises ValueError for fewer than VICTIMS_MIN.
     """
