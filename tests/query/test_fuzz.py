@@ -22,7 +22,7 @@ from service.query.language import Query
 from service.query.parse import BODY_BYTES_MAX, parse_query
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
-from tests.query.damaged_bytes import DAMAGES, Damage, damaged, deleted, drawn
+from tests.query.damaged_bytes import DAMAGES, TOKEN, Damage, damaged, deleted, drawn
 from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, body, depth, query
 
 Parse = Callable[[bytes], Query]
@@ -137,10 +137,12 @@ def is_json(raw: bytes) -> bool:
 
 @cache
 def examples() -> list[bytes]:
-    """Fixed ones of every kind of damage, one that is whole and compares with true, and one with Laplace noise."""
+    """Fixed ones of every kind of damage, also to a query with Laplace noise, and whole ones."""
     whole = body(query(where={"eq": [{"col": "member"}, True]}))
     laplace = body(query(mechanism="laplace", noise={"scale": 20}, group_by=["country"]))
-    return [whole, laplace, *(raw for damage in DAMAGES for raw in drawn(damaged((damage,)), 5))]
+    of_laplace = damaged(tuple(DAMAGES), [TOKEN.findall(laplace.decode())])
+    of_all = [raw for damage in DAMAGES for raw in drawn(damaged((damage,)), 5)]
+    return [whole, laplace, *of_all, *drawn(of_laplace, 5)]
 
 
 def test_every_outcome_occurs() -> None:
