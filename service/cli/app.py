@@ -114,7 +114,7 @@ def migrate(
 ) -> None:
     """Bring the database to the newest schema, and say what was done."""
     from service.run.home import servers_of
-    from service.run.lost import refuse_to_begin
+    from service.run.lost_database import refuse_to_begin
     from service.store.postgres.registrations import migrate as run_migrations
 
     settings = settings_of(home)

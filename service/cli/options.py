@@ -59,7 +59,7 @@ def existing_settings_of(home: Path | None) -> "Settings":
     is named; everything that is kept there may be stated by settings instead.
     """
     from service.embedded.home import find_home
-    from service.run.lost import loss_of_home
+    from service.run.lost_database import loss_of_home
 
     settings = settings_of(home)
     if settings.database_url is None:

@@ -27,7 +27,7 @@ from service.maintenance.summary_points import SummaryPoints
 from service.query.cost import Speed
 from service.query.division import shards_for
 from service.run.home import pepper_of
-from service.run.lost import refuse_to_begin
+from service.run.lost_database import refuse_to_begin
 from service.run.peers import tell_of_peers
 from service.run.speed import speed_of
 from service.settings.settings import Settings, SettingsError

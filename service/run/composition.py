@@ -45,7 +45,7 @@ def known_failures() -> tuple[type[Exception], ...]:
     from service.ledger.model.errors import ClockImplausible  # noqa: PLC0415
     from service.ledger.ports.shards import ShardsUnusable  # noqa: PLC0415
     from service.ledger.ports.store import StoreUnavailable  # noqa: PLC0415
-    from service.run.lost import DatabaseLost  # noqa: PLC0415
+    from service.run.lost_database import DatabaseLost  # noqa: PLC0415
     from service.store.postgres.curator_tables import PepperMismatch  # noqa: PLC0415
     from service.store.postgres.registrations import DatabaseUnusable, UnknownSchema  # noqa: PLC0415
     from service.store.postgres.sessions import DurabilityTooWeak  # noqa: PLC0415

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from service.run.lost import loss_of_home
+from service.run.lost_database import loss_of_home
 from service.settings.settings import Settings, SettingsError
 
 THREADS_MIN: Final = 128

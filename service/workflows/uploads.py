@@ -44,7 +44,7 @@ from service.query.suggestions import did_you_mean
 from service.reads.ledger import snapshot
 from service.workflows.as_declared import refuse_unaccepted, upload_warnings
 from service.workflows.datasets import refuse_changed
-from service.workflows.twins import TWIN, twin_words, twins
+from service.workflows.key_twins import TWIN, twin_words, twins
 from service.writer.committer import BaseVersion, Operation
 from service.writer.operations import Preparation, Settled, act_beside
 from service.writer.state import DatasetState

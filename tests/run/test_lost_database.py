@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from service.ledger.model.rows import WitnessRecord
-from service.run.lost import DatabaseLost, loss_of_home, refuse_to_begin
+from service.run.lost_database import DatabaseLost, loss_of_home, refuse_to_begin
 from service.settings.settings import Settings
 from service.store.postgres.registrations import migrate
 from service.store.witness.file import FileWitness

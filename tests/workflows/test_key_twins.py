@@ -10,8 +10,8 @@ from service.ledger.model.errors import InvalidRequest, NotFound
 from service.ledger.model.journal import UploadRequest
 from service.ledger.model.views import UploadReport
 from service.query.keys import Key, KeyComparison
+from service.workflows.key_twins import ROWS_NAMED_MAX
 from service.workflows.replica import Replica
-from service.workflows.twins import ROWS_NAMED_MAX
 from tests.factories import open_replica, register
 from tests.memory.store import MemoryStore
 
