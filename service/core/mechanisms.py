@@ -66,7 +66,7 @@ class GaussianMechanism(Mechanism):
         return sqrt((norm_squared * (UNITS_PER_RHO // 2)) / units)
 
     def size_within(self, steps: int, confidence: float) -> float:
-        """Count as `sigma_steps_within` does."""
+        """The sigma of `sigma_steps_within`."""
         return sigma_steps_within(steps, confidence)
 
 

@@ -85,7 +85,7 @@ class Entry:
 def parse_batch(body: bytes) -> list[Entry]:
     """The entries of `{"queries": [{"idempotency_key", "query"}, ...]}`.
 
-    Raises InvalidRequest or QueryProblem for the envelope; a bad key or query is the affair of its own entry.
+    Raises InvalidRequest or QueryProblem for the envelope; a bad key or query is refused in its own entry.
     """
     reading = reading_of(body, depth_max=DEPTH_MAX + _ENVELOPE_DEPTH)
     match reading.document:
