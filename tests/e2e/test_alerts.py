@@ -95,9 +95,11 @@ def test_rules_tell_a_fault_from_none(survey_home: SurveyHome) -> None:
         is_over.clear()
         answers = [pool.submit(asked_until, is_over, running, key, name) for name in "abcdefgh"]
         until(lambda: "SparingUnclearCommits" in firing(seen()))
-        stopped = postgres_of(running)
-        for pid in stopped:
-            os.kill(pid, signal.SIGSTOP)
+        stopped: set[int] = set()
+        while begun := set(postgres_of(running)) - stopped:  # the pool replaces the cut connection meanwhile
+            for pid in begun:
+                os.kill(pid, signal.SIGSTOP)
+            stopped |= begun
         is_over.set()
         try:
             until(lambda: "SparingNotReady" in firing(seen()))
