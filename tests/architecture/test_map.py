@@ -16,7 +16,6 @@ from tests.architecture.source import ROOT, modules, text_of
 MAP = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 TOUR = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
 STATIONS = re.findall(r"^\| (\d+) \| [^|]+ \| `(service/[\w/]+\.py)` `([\w.]+)` \|$", MAP, re.MULTILINE)
-STARTING = modules("service", "clients/ray/src")
 EDGES = re.findall(r"^  (\w+) --> (\w+)$", MAP, re.MULTILINE)
 THREADS = re.findall(r"^\| (`[^|]+`) \| [^|]+ \| `([\w/]+\.py)` \|$", MAP, re.MULTILINE)
 
@@ -80,7 +79,9 @@ def _classes(tree: ast.Module) -> set[str]:
 def test_each_thread_has_its_name_where_it_is_started(names: str, path: str) -> None:
     """The fixed part of the name stands in the file, or in one that calls it."""
     module = path.removesuffix(".py").replace("/", ".")
-    callers = "".join(each.text for each in STARTING if each.path == path or module in each.text)
+    callers = "".join(
+        each.text for each in modules("service", "clients/ray/src") if each.path == path or module in each.text
+    )
     for name in re.findall(r"`([a-z-]+)", names):
         assert re.search(rf'"{name.rstrip("-")}\b', callers), name
 
@@ -89,7 +90,9 @@ def test_each_thread_of_the_code_is_in_the_table() -> None:
     """And the table has no other but the main thread, which the operating system starts."""
     listed = [name for names, _ in THREADS for name in re.findall(r"`([^`]+)`", names)]
 
-    assert sorted(listed) == sorted(set().union(*(_thread_names(each.tree) for each in STARTING)))
+    assert sorted(listed) == sorted(
+        set().union(*(_thread_names(each.tree) for each in modules("service", "clients/ray/src")))
+    )
 
 
 def test_threads_are_found_by_the_ways_in_which_they_are_started() -> None:
@@ -167,7 +170,6 @@ def test_the_walk_has_its_stations() -> None:
     assert [int(number) for number, _, _ in STATIONS] == list(range(1, 25))
 
 
-@pytest.mark.slow
 def test_a_traced_query_passes_the_stations_in_order() -> None:
     """One query to a real server, on embedded Postgres and Valkey, with release slots.
 

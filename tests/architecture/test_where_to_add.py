@@ -14,7 +14,6 @@ from service.query.reduction import REDUCTIONS
 from tests.architecture.source import ROOT, modules
 
 MAP = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-SERVICE = modules("service")
 
 
 def row_of(kind: str) -> set[str]:
@@ -25,7 +24,11 @@ def row_of(kind: str) -> set[str]:
 
 def naming(names: Collection[str] = (), texts: Collection[str] = ()) -> set[str]:
     """The modules of the service that use one of the names, or have one of the texts."""
-    return {module.path for module in SERVICE if any(_is_one(node, names, texts) for node in ast.walk(module.tree))}
+    return {
+        module.path
+        for module in modules("service")
+        if any(_is_one(node, names, texts) for node in ast.walk(module.tree))
+    }
 
 
 def _is_one(node: ast.AST, names: Collection[str], texts: Collection[str]) -> bool:
@@ -56,3 +59,13 @@ def test_a_noise_is_named_where_its_row_says() -> None:
 def test_a_reduction_is_named_where_its_row_says() -> None:
     """By its word."""
     assert naming(texts=REDUCTIONS) == row_of("a number that a sum is reduced to")
+
+
+def test_a_rule_of_a_dataset_is_decided_where_its_row_says() -> None:
+    """By the counters that a round reads."""
+    assert naming({"have_been_left_out"}) <= row_of("a rule")
+
+
+def test_a_rule_of_a_query_is_named_where_its_row_says() -> None:
+    """By its flag, apart from what states, prices and refuses a plan."""
+    assert {path for path in row_of("a rule") if path.startswith("service/query/")} <= naming({"shortens"}, {"clip"})
