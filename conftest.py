@@ -1,5 +1,8 @@
 """The surroundings, inputs and order of all tests: those of the service and those beside the clients."""
 
+import gc
+from pathlib import Path
+
 import pytest
 from hypothesis import settings
 
@@ -11,14 +14,31 @@ settings.load_profile(profiles.SOAK if IS_WHOLE else profiles.GATE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that renews the recorded durations."""
+    """Add the options that renew the recorded durations and leave out what takes long."""
     parser.addoption("--record-durations", action="store_true", help="write the seconds of each module that ran")
+    parser.addoption("--quick", action="store_true", help="leave out modules of which seconds are recorded")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Record durations in the process that hears of every test."""
     if config.getoption("--record-durations") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(durations.Recorder())
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no module that takes long, if only the quick ones are asked for."""
+    return True if config.getoption("--quick") and durations.takes_long(collection_path) else None
+
+
+def pytest_collection() -> None:
+    """Collect no garbage while the tests are collected, since all of it is kept."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Look at nothing that was collected when garbage is looked for later."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,10 +1,11 @@
-"""The recorded seconds of the test modules, by which the gate begins with the longest.
+"""The recorded seconds of the test modules: the gate begins with the longest, and `make unit` leaves them out.
 
-`make test ARGS=--record-durations` records anew those that it runs. They order the tests and judge none.
+`make test ARGS=--record-durations` records anew those that it runs. They judge no test.
 """
 
 import json
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,25 @@ import pytest
 FILE = Path(__file__).with_suffix(".json")
 RECORDED_FROM_S = 1.0
 """Shorter modules fill the gaps at the end in any order."""
+LONG_FROM_S = 2
+"""Longer modules are not part of `make unit`."""
 
 
 def recorded() -> dict[str, int]:
     """The seconds of each module of at least RECORDED_FROM_S, by its path from the root."""
     seconds: dict[str, int] = json.loads(FILE.read_text())
     return seconds
+
+
+def takes_long(path: Path) -> bool:
+    """True for a module of which LONG_FROM_S or more are recorded."""
+    root = FILE.parents[1]
+    return path.is_relative_to(root) and _kept().get(path.relative_to(root).as_posix(), 0) >= LONG_FROM_S
+
+
+@cache
+def _kept() -> dict[str, int]:
+    return recorded()
 
 
 def module_of(nodeid: str) -> str:

@@ -187,7 +187,6 @@ def test_the_form_is_chosen_or_follows_the_terminal(style: Any, is_json: bool) -
     assert "\x1b" not in text
 
 
-@pytest.mark.slow
 def test_a_server_logs_nothing_of_individuals() -> None:
     """Refusals, failures and large bodies of requests that carry keys, names and values; each fault is one line."""
     with raw_server(SPARING_UPLOAD_BYTES_MAX="1000") as server:

@@ -66,7 +66,6 @@ def test_the_chosen_zone_and_locale_are_in_force() -> None:
     assert datetime.fromtimestamp(0, ZoneInfo(ZONE)).utcoffset() == timedelta(seconds=-time.timezone)
 
 
-@pytest.mark.slow
 def test_they_are_in_force_in_postgres(database_url: str) -> None:
     """The order of texts, the forms of numbers and the zone of a database of the tests."""
     asked = (

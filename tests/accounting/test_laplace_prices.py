@@ -1,8 +1,10 @@
 """The tables of Laplace prices: bounds within a ten-thousandth, and what the theory's values say of them."""
 
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from statistics import NormalDist
 
@@ -42,19 +44,19 @@ def amount(prices: LaplacePrices, t: float) -> float:
 @pytest.mark.parametrize(
     ("prices", "t", "expected"),
     [
-        (concentrated_prices(), 0.1, 0.00483741803596),
-        (concentrated_prices(), 0.5, 0.106530659713),
-        (concentrated_prices(), 1.0, 0.367879441171),
-        (renyi_prices(2.0), 0.5, 0.200303896174 / 2),
-        (renyi_prices(8.0), 0.5, 0.410267881762 / 8),
-        (renyi_prices(32.0), 0.5, 0.478148425045 / 32),
-        (gaussian_prices(), 0.5, 0.56176432**2 / 2),
-        (pure_prices(), 0.5, 0.5),
+        (concentrated_prices, 0.1, 0.00483741803596),
+        (concentrated_prices, 0.5, 0.106530659713),
+        (concentrated_prices, 1.0, 0.367879441171),
+        (partial(renyi_prices, 2.0), 0.5, 0.200303896174 / 2),
+        (partial(renyi_prices, 8.0), 0.5, 0.410267881762 / 8),
+        (partial(renyi_prices, 32.0), 0.5, 0.478148425045 / 32),
+        (gaussian_prices, 0.5, 0.56176432**2 / 2),
+        (pure_prices, 0.5, 0.5),
     ],
 )
-def test_the_values_of_the_theory(prices: LaplacePrices, t: float, expected: float) -> None:
+def test_the_values_of_the_theory(prices: Callable[[], LaplacePrices], t: float, expected: float) -> None:
     """From above, and to a ten-thousandth."""
-    assert expected * (1 - 1e-5) < amount(prices, t) < expected * (1 + 1e-4)
+    assert expected * (1 - 1e-5) < amount(prices(), t) < expected * (1 + 1e-4)
 
 
 @pytest.mark.parametrize("name", CHORDS)
@@ -119,7 +121,6 @@ def by_doubles(name: str, t: NDArray[np.float64]) -> NDArray[np.float64]:
     return ((a - 1) * t + log1p(rest * np.expm1(-(2 * a - 1) * t))) / (a - 1) / a
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gdp", "zcdp", "pure", "rdp 2", "rdp 8", "rdp 32"])
 def test_a_million_charges_are_bounds(name: str) -> None:
     """A thousand scales of a thousand numbers: never below, at most a ten-thousandth and a unit above."""

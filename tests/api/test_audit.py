@@ -67,7 +67,6 @@ def audit_of(
         return run_audit(service, victims=VICTIMS, seed=5, name="audit", rules=rules, accountings=accountings)
 
 
-@pytest.mark.slow
 def test_the_service_passes_under_a_rule_that_it_offers() -> None:
     """One on each turn of those that its own document lists."""
     rules = one_of(["clip", "drop", "skip"])
@@ -79,7 +78,6 @@ def test_the_service_passes_under_a_rule_that_it_offers() -> None:
     assert {check.adversary for check in report.rules[0].checks} == {None, *ADVERSARIES}
 
 
-@pytest.mark.slow
 def test_the_service_passes_under_each_accounting() -> None:
     """With Gaussian and Laplace noise; one on each turn of those that its own document lists."""
     kinds = one_of(["gdp", "zcdp", "rdp", "pure"])
@@ -90,7 +88,6 @@ def test_the_service_passes_under_each_accounting() -> None:
     assert (report.offered.accountings, report.offered.mechanisms) == (tuple(ACCOUNTINGS), ("gaussian", "laplace"))
 
 
-@pytest.mark.slow
 def test_a_service_whose_accounts_lie_is_rejected() -> None:
     """By one unit of one account, in one column."""
 
@@ -102,7 +99,6 @@ def test_a_service_whose_accounts_lie_is_rejected() -> None:
     assert audit_of(lie).failed_checks == {"charges"}
 
 
-@pytest.mark.slow
 def test_each_part_of_an_answer_comes_through() -> None:
     """A small dataset step by step: numbers, accounts, receipts, the ledger, acts and refusals."""
     query = Query(coordinates=({0: 3}, {}, {2: -2, 3: 1}), law=Gaussian(2.0))

@@ -20,8 +20,6 @@ from tests.api.world import COUNT, World, build_world
 from tests.gated_store import WAIT_S, GatedStore
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
-
 PATH = "/v1/datasets/care/queries"
 FRESH = COUNT.replace(b"20.0", b"21.0")
 BATCH = (

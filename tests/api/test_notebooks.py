@@ -12,7 +12,6 @@ import pytest
 from tests.api.notebooks import NOTEBOOKS, reader_of, run
 from tests.api.world import build_world
 
-pytestmark = pytest.mark.slow
 Made = tuple[nbformat.NotebookNode, list[str]]
 """A notebook with its outputs, and what its reader was warned of."""
 CLIPPED_MEANS = [2.955, 2.628, 2.480, 2.006, 2.607]

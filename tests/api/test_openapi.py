@@ -98,7 +98,6 @@ class TestValid:
         assert document["openapi"].startswith("3.1")
         schemathesis.openapi.from_dict(document).validate()
 
-    @pytest.mark.slow
     def test_the_validator_bites(self, document: Document) -> None:
         """A response without its description is not valid."""
         del document["paths"]["/livez"]["get"]["responses"]["200"]["description"]

@@ -19,8 +19,6 @@ from schemathesis.specs.openapi.checks import (
 from tests.api.world import ROLES, World, build_world
 from tests.rotation import TURN, times
 
-pytestmark = pytest.mark.slow
-
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

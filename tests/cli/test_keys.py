@@ -13,8 +13,6 @@ from tests.e2e.http_calls import CSV, client
 from tests.e2e.processes import new_key, served, sparing
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
-
 TABLES = {"people": {"kind": "individuals", "key": "person_id", "columns": {}}}
 NAMES = ["ann", "b, ob", "ö"]
 

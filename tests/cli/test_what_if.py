@@ -12,8 +12,6 @@ from tests.e2e.homes import Homes
 from tests.e2e.http_calls import CSV, asked, client
 from tests.e2e.processes import new_key, served, sparing
 
-pytestmark = pytest.mark.slow
-
 EPSILON = GAUSSIAN.epsilon_of_units(2**38, Decimal("1e-6"))  # of the 1/4 rho that everybody has spent
 WARNING = "not for release: these numbers are exact and depend on every record"
 TABLES = {"people": {"kind": "individuals", "key": "person_id", "columns": {}}}

@@ -3,7 +3,6 @@
 from uuid import UUID
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from service.ledger.model.amendments import Amendment, Rewritten
@@ -14,8 +13,6 @@ from service.ledger.ports.store import Store
 from service.ledger.ports.transaction import LongAct
 from service.query.keys import Key
 from tests.contracts.stores import entry, ledger, priced_entry
-
-pytestmark = pytest.mark.slow
 
 SLOT = STRETCH_SLOTS + 1
 ERASURE = 3

@@ -15,7 +15,7 @@ Make = Callable[[], SealedCache]
 HOUR_US = 3_600_000_000
 
 
-@pytest.fixture(params=["memory", pytest.param("redis", marks=pytest.mark.slow)])
+@pytest.fixture(params=["memory", "redis"])
 def make(request: pytest.FixtureRequest) -> Iterator[Make]:
     """A factory of caches over one empty key-value store, each kind in turn."""
     url = request.getfixturevalue("redis_url") if request.param == "redis" else None

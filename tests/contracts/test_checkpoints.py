@@ -12,8 +12,6 @@ from service.ledger.ports.store import Store
 from service.query.division import PAGE_SLOTS
 from tests.contracts.stores import answer, append, entry
 
-pytestmark = pytest.mark.slow
-
 
 def charge(store: Store, record: DatasetRecord, count: int) -> list[bytes]:
     """Append `count` entries that charge slot 0 one unit each; their hashes."""

@@ -12,8 +12,6 @@ from service.ledger.model.rows import AnswerRecord, Asked, DatasetRecord, Head
 from service.ledger.ports.store import HeadMoved, Store
 from tests.contracts.stores import ANALYST, answer, append, entry, ledger
 
-pytestmark = pytest.mark.slow
-
 
 def propose(
     store: Store,

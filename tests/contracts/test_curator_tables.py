@@ -12,8 +12,6 @@ from service.query.keys import Key
 from service.workflows.principals import EXPIRY_END
 from tests.contracts.stores import AT, append, dataset, principal
 
-pytestmark = pytest.mark.slow
-
 HOUR = timedelta(hours=1)
 
 

@@ -4,15 +4,12 @@ from dataclasses import replace
 from uuid import UUID
 
 import numpy as np
-import pytest
 
 from service.ledger.model.journal import UploadRecord
 from service.ledger.model.rows import DatasetRecord
 from service.ledger.ports.store import Store
 from service.query.keys import Key
 from tests.contracts.stores import dataset
-
-pytestmark = pytest.mark.slow
 
 CURATOR = UUID(int=3)
 UPLOAD = UploadRecord(address=(CURATOR, "key 1"), digest=bytes(range(32)), report=b'{"rows":1}')

@@ -15,8 +15,6 @@ from tests.contracts.stores import STORES, dataset
 from tests.keys import LEDGER_KEY
 from tests.memory.cache import MemoryLeases
 
-pytestmark = pytest.mark.slow
-
 ONE, OTHER = (ReplicaAddress(id=UUID(int=n), url=f"http://127.0.0.1:{n}") for n in (1, 2))
 LONG_S = 3600.0
 OVER_S = 0.0

@@ -28,8 +28,6 @@ from tests.contracts.stores import (
     wall_clock,
 )
 
-pytestmark = pytest.mark.slow
-
 SLOTS = 90
 MANY_BYTES = 2**20
 CHARGES = st.dictionaries(st.integers(0, SLOTS - 1), st.one_of(st.none(), st.integers(1, 3), st.integers(1, 2**61)))

@@ -11,7 +11,6 @@ from service.ledger.ports.store import Store
 from service.query.keys import Key
 from tests.contracts.stores import answer, dataset, entry, join
 
-pytestmark = pytest.mark.slow
 WAIT_S = 30
 
 

@@ -16,8 +16,6 @@ from service.workflows.registration_changes import Archiving
 from service.workflows.replica import Replica
 from tests.factories import THREE_PEOPLE, VISITS, analyst, ask, open_replica, register, upload, values, witness_of
 
-pytestmark = pytest.mark.slow
-
 ITEMS = 12_000
 LONG: dict[str, Any] = {
     "from": "visits",

@@ -11,8 +11,6 @@ from service.ledger.model.rows import Asked, DatasetRecord
 from service.ledger.ports.store import HeadMoved, Store
 from tests.contracts.stores import ANALYST, answer, dataset, entry, ledger
 
-pytestmark = pytest.mark.slow
-
 NUMBERS = bytes(range(48))
 SHA256 = hashlib.sha256(NUMBERS).hexdigest()
 ONE = KeptParameters(principal_id=ANALYST, sha256=SHA256, shape=(2, 3), numbers=NUMBERS)

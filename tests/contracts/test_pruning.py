@@ -10,8 +10,6 @@ from service.query.division import PAGE_SLOTS
 from service.query.keys import Key
 from tests.contracts.stores import entry, priced_entry
 
-pytestmark = pytest.mark.slow
-
 ENTRIES = 4
 PRUNED = 3
 

@@ -14,8 +14,6 @@ from service.query.canonical import canonical_bytes
 from service.query.parse import parse_query
 from tests.contracts.stores import ANALYST, answer, priced_entry
 
-pytestmark = pytest.mark.slow
-
 KEY = "key-1"
 CANONICAL = canonical_bytes(
     parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 20.0}})), table="people"

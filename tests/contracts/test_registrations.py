@@ -31,8 +31,6 @@ from tests.factories import (
     witness_of,
 )
 
-pytestmark = pytest.mark.slow
-
 BY_COUNTRY: dict[str, Any] = {"group_by": ["country"], "noise": {"sigma": 0.3}, "reuse": False}
 TIMES = 5
 """The mean of so many answers, rounded, is the truth: the entropy is seeded."""

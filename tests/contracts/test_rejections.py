@@ -12,7 +12,6 @@ from service.ledger.ports.store import CommitRejected, Store
 from service.ledger.ports.transaction import ConditionalAppend, Transaction
 from tests.contracts.stores import ANALYST, answer, entry, ledger
 
-pytestmark = pytest.mark.slow
 CHECK_VIOLATION, UNIQUE_VIOLATION = "23514", "23505"
 Begin = Callable[[Store, DatasetRecord], AbstractContextManager[ConditionalAppend | Transaction]]
 

@@ -47,7 +47,6 @@ from tests.contracts.stores import (
 from tests.digests import with_digests
 from tests.memory.snapshot import public_part
 
-pytestmark = pytest.mark.slow
 MANY_BYTES = 2**20
 
 

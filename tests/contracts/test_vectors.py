@@ -111,7 +111,6 @@ def test_an_erased_individual_leaves_no_vector(store: Store) -> None:
     assert_holds(store, record, codes, [], [4])
 
 
-@pytest.mark.slow
 def test_vectors_are_stored_as_they_are_and_go_with_an_erasure(database_url: str) -> None:
     """Uncompressed, and outside their rows where they are long; the erased one's is not left behind there."""
     with open_store("postgres", database_url) as store, psycopg.connect(database_url, autocommit=True) as connection:

@@ -3,13 +3,9 @@
 from dataclasses import replace
 from uuid import UUID
 
-import pytest
-
 from service.ledger.model.rows import AnswerRecord, DatasetRecord
 from service.ledger.ports.store import Store
 from tests.contracts.stores import ANALYST, answer, dataset, entry, priced_entry
-
-pytestmark = pytest.mark.slow
 
 ENTRIES = 20
 """More rows than Postgres returns in one fetch."""

@@ -21,7 +21,7 @@ PEPPER = Pepper(bytes(32))
 REMEMBERS_ALL = ["memory", "file", "several"]
 
 
-@pytest.fixture(params=[*REMEMBERS_ALL, pytest.param("redis", marks=pytest.mark.slow)])
+@pytest.fixture(params=[*REMEMBERS_ALL, "redis"])
 def witness(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Witness]:
     """Each adapter in turn."""
     made: dict[str, Callable[[], Witness]] = {

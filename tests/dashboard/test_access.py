@@ -9,7 +9,7 @@ from tests.dashboard.loading import loaded_by, sizes_of
 from tests.dashboard.looks import check_accessible, check_fits, check_hides_nothing, check_keyboard
 from tests.rotation import one_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 SECTIONS = ("", "/queries", "/people", "/analysts", "/data", "/ledger", "/settings")
 PAGES = {
     "curator": ["", *(f"/town{section}" for section in SECTIONS), "/_keys", "/_register"],

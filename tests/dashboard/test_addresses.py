@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from tests.dashboard.browser import Site, Visit, people_with
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 MEMBERS = ("constructor", "__proto__", "%zz")
 """Two that a map of any kind has, and no escaped text."""
 

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from tests.dashboard.browser import AGE, Site, people_with
 from tests.dashboard.conftest import Opening
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 CHOIR = {
     "name": "choir",

@@ -9,7 +9,7 @@ from playwright.sync_api import Route, expect
 from tests.dashboard.browser import AGE, COUNTRIES, COUNTRY, VISITS, Site, Visit, people_with
 from tests.dashboard.conftest import Opening
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 REFUSED = r"status of 4\d\d"
 
 

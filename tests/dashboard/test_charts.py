@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.dashboard.browser import Visit
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 COVERED = """() => {
   const boxes = [...document.querySelectorAll(".chart :is(text, .bar)")]
     .filter(node => node.tagName === "text" || node.getAttribute("height") > 0)

@@ -11,7 +11,7 @@ from tests.dashboard.browser import TABLES, Site, Visit
 from tests.dashboard.choices import KEYS, PEOPLE, Choices
 from tests.dashboard.conftest import Opening
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 WAYS: Final[dict[str, dict[str, Any]]] = {
     "sigma": {"noise": {"sigma": 18}},

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.dashboard.browser import AGE, Visit
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 REFUSED = r"status of 4\d\d"
 PEOPLE = {
     "kind": "individuals",

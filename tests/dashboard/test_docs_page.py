@@ -12,7 +12,7 @@ from tests.dashboard.browser import Scheme, Site, Visit, visiting
 from tests.dashboard.loading import loaded_by, sizes_of
 from tests.dashboard.looks import check_accessible, check_fits, check_keyboard
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 BYTES_MAX = 80 * 1024
 REST_TAKEN_AWAY = """document.querySelectorAll("article:not(#role-analyst article, #type-Query)")
   .forEach(each => each.remove())"""

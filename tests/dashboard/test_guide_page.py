@@ -15,7 +15,7 @@ from tests.dashboard.browser import Scheme, Site, Visit, visiting
 from tests.dashboard.looks import check_accessible, check_fits
 from tests.rotation import one_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ from tests.dashboard.browser import PEOPLE, Site, Visit
 from tests.hostile_keys import HOSTILE, address_of
 from tests.rotation import times
 
-pytestmark = [pytest.mark.slow]
 DATASET = "hostile-keys"
 ERASED = times(3, len(HOSTILE))
 FETCHED = """async ([dataset, keys]) => {

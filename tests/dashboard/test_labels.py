@@ -10,7 +10,7 @@ from playwright.sync_api import Dialog, expect
 
 from tests.dashboard.browser import Site, Visit
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 ELSEWHERE = "https://elsewhere.example/"
 HOSTILE = [

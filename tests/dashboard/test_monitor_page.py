@@ -9,7 +9,7 @@ from sparing import Client
 from tests.dashboard.browser import AGE, Site, people_with
 from tests.dashboard.conftest import Opening
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 CLUB = {
     "name": "club",

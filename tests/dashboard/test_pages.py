@@ -13,7 +13,7 @@ from tests.dashboard.browser import Visit
 from tests.rotation import some_of
 from tests.waiting import until
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 REFUSED = r"status of 4\d\d"
 MakeFile = Callable[[str, str], Path]
 

@@ -20,7 +20,7 @@ from tests.e2e.http_calls import register
 from tests.e2e.processes import new_key, served
 from tests.waiting import until
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 ROLES = {"curators": {"role": "curator"}, "survey-patients": {"role": "individual", "dataset": "survey"}}
 

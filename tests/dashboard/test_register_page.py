@@ -15,7 +15,7 @@ from sparing import infer_schema
 from tests.dashboard.browser import Site, Visit
 from tests.dashboard.conftest import Opening
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 PEOPLE = """Person No;Kjønn;Height;Born;Seen;Member;Ward;Nothing
 1;k;1.82;1970-05-03;2024-02-29T23:30:00-05:00;true;Heart, lungs;
 2;m;-.5e1;2001-01-31;2025-12-31 23:59;False;Eyes;

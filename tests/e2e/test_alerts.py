@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import promql_parser as promql
-import pytest
 import yaml
 
 from service.metrics import OPERATOR, PUBLIC
@@ -70,7 +69,6 @@ def asked_until(is_over: threading.Event, running: Served, key: str, name: str) 
     return statuses
 
 
-@pytest.mark.slow
 def test_rules_tell_a_fault_from_none(survey_home: SurveyHome) -> None:
     """No alert fires while all is well; then Postgres stands still, a connection is cut, and the witness is missing."""
     home, key = survey_home.path, survey_home.analyst_key

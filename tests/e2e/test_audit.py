@@ -10,13 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.error import HTTPError
 
-import pytest
-
 from sparing_audit.game import COMPARED
 from tests.e2e.processes import SPARING, environment, new_key, served
 from tests.rotation import IS_WHOLE, times
-
-pytestmark = pytest.mark.slow
 
 VICTIMS = times(120, 240)
 ONE_ACCOUNTING = [] if IS_WHOLE else ["--accounting", "zcdp"]

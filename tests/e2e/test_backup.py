@@ -15,8 +15,6 @@ from tests.e2e.homes import ANSWERS, Homes, SurveyHome
 from tests.e2e.http_calls import analyst_of, ask, register, spent_units
 from tests.e2e.processes import new_key, refusal, said, served, sparing
 
-pytestmark = pytest.mark.slow
-
 DATABASES = ("backed_up", "put_back")
 
 

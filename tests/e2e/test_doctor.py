@@ -7,14 +7,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
-import pytest
 from psycopg import sql
 
 from service.store.witness.file import FileWitness
 from tests.e2e.homes import SurveyHome
 from tests.e2e.processes import served, sparing
-
-pytestmark = pytest.mark.slow
 
 CHECKS = """
 versions, disk home, disk witness, disk data, disk uploads, disk witness, redis, redis clock, database, database clock,

@@ -16,8 +16,6 @@ from tests.e2e.http_calls import client, get
 from tests.e2e.processes import SPARING, environment, new_key, served, sparing
 from tests.rotation import one_of, times
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.mark.parametrize("workers", one_of(["1", "2"]))
 def test_queries_are_answered_again_after_a_kill_of_both_servers(survey_home: SurveyHome, workers: str) -> None:

@@ -17,8 +17,6 @@ from tests.e2e.http_calls import PATIENCE_S, client
 from tests.e2e.processes import new_key, served
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
-
 QUERIES = 16
 MEMORY_BYTES = 300 * 2**20
 """The bound on queries, and on uploads: one principal has room for one of the large queries, and not for two."""

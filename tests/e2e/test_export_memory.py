@@ -18,8 +18,6 @@ from tests.e2e.http_calls import CSV, DATASET, analyst_of, ask, client
 from tests.e2e.processes import Served, new_key, peak_bytes, served
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
-
 PEOPLE = 135_000
 AT_ONCE = 3
 """The exports of one curator that are admitted under a bound of twice as many."""

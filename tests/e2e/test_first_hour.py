@@ -15,8 +15,6 @@ from tests.api.documented import DOCS, Block, blocks, printed_by
 from tests.e2e.homes import Homes
 from tests.e2e.processes import PATIENCE_S, environment, served, unexpected
 
-pytestmark = pytest.mark.slow
-
 READ_URL = "import sys, urllib.request as r; sys.stdout.write(r.urlopen(sys.argv[-1]).read().decode())"
 WITHOUT_CURL = f"command -v curl > /dev/null || curl() {{ python -c '{READ_URL}' \"$@\"; }}"
 START, *BLOCKS = blocks((DOCS / "first-hour.md").read_text(encoding="utf-8"))

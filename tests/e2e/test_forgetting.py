@@ -20,8 +20,6 @@ from tests.e2e.http_calls import CSV, analyst_of, asked, client
 from tests.e2e.processes import new_key, served
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
-
 PEPPER = "5e" * 32
 LEDGER_KEY = Pepper(bytes.fromhex(PEPPER)).ledger_key()
 KEY, CODE, WEIGHT, PAID = "unmistakable-key-7f3a", 87_654_321, 123.45678, 76_543_219

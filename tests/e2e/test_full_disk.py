@@ -16,8 +16,6 @@ from tests.e2e.http_calls import asked, client, get
 from tests.e2e.processes import served, sparing
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def small_disk(homes: Homes) -> Iterator[Path]:

@@ -1,12 +1,8 @@
 """`sparing ledger rebuild-answer` and `prune` beside a running service, as docs/ledger.md tells them."""
 
-import pytest
-
 from tests.e2e.homes import SurveyHome
 from tests.e2e.http_calls import ask, client, spent_units
 from tests.e2e.processes import refusal, said, served, sparing
-
-pytestmark = pytest.mark.slow
 
 REBUILD = ["ledger", "rebuild-answer", "--dataset", "survey", "--sequence", "1", "--no-reuse", "--key"]
 PRUNE = ["ledger", "prune", "--dataset", "survey", "--before"]

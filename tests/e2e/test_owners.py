@@ -20,8 +20,6 @@ from tests.e2e.workers import await_end_of_lease, clients_of_all, owner_of, work
 from tests.rotation import times
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
-
 ASKING = 6
 KILLS = times(1, 3)
 PAUSE_S = 0.05

@@ -1,12 +1,8 @@
 """A home whose pepper was replaced: every command says so in one line, and nothing is answered, charged or written."""
 
-import pytest
-
 from tests.e2e.homes import ANSWERS, CHARGE_UNITS, Homes
 from tests.e2e.http_calls import ask, spent_units
 from tests.e2e.processes import served, sparing, sparing_apart
-
-pytestmark = pytest.mark.slow
 
 REFUSED = (
     "sparing: the pepper (SPARING_PEPPER, or the file pepper in the home) is not the one that this database was begun"

@@ -18,8 +18,6 @@ from tests.e2e.processes import SPARING, children_of, environment, living, serve
 from tests.rotation import some_of
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
-
 
 def test_killed_it_leaves_no_process_and_loses_nothing(survey_home: SurveyHome) -> None:
     """Kill -9 after an answer: its servers end; the next start gives the same bytes for the key, charged once."""

@@ -13,7 +13,6 @@ from tests.e2e.http_calls import analyst_of, ask, client
 from tests.e2e.processes import environment, new_key, served, sparing_apart, unexpected
 from tests.e2e.sharded import health, insist, register
 
-pytestmark = pytest.mark.slow
 TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "hidden-token"}
 NOWHERE = "127.0.0.1:1"
 

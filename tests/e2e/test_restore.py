@@ -8,14 +8,10 @@ import shutil
 from itertools import count
 from pathlib import Path
 
-import pytest
-
 from tests.e2e.homes import ANSWERS, CHARGE_UNITS, SurveyHome
 from tests.e2e.http_calls import DATASET, QUERY, ask, client, get, spent_units
 from tests.e2e.processes import refusal, said, served, sparing
 from tests.waiting import until
-
-pytestmark = pytest.mark.slow
 
 RECONCILE = ["ledger", "reconcile", "--dataset", "survey"]
 VISITS = {"kind": "events", "key": "person_id", "columns": {"day": {"type": "integer", "lower": 0, "upper": 9}}}

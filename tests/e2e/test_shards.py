@@ -5,15 +5,11 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
-
 from tests.e2e.homes import Homes
 from tests.e2e.http_calls import analyst_of, ask, client
 from tests.e2e.processes import Served, children_of, living, new_key, served, sparing
 from tests.e2e.sharded import PEOPLE, health, insist, register
 from tests.waiting import until
-
-pytestmark = pytest.mark.slow
 
 WORKER = b"service.store.shards.worker"
 

@@ -13,8 +13,6 @@ from tests.e2e.http_calls import CSV, analyst_of, ask, client, get, register
 from tests.e2e.processes import served, sparing
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
-
 CLOSED = (503, "urn:sparing:problem:ledger-damaged")
 DAMAGE = "ledger row 1: its contents do not give its hash"
 

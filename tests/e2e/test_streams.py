@@ -13,8 +13,6 @@ from tests.e2e.http_calls import DATASET, NO_TLS
 from tests.e2e.surveys import Survey, in_a_second, surveyed
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
-
 OWN = {"X-Sparing-Request": "1"}
 
 

@@ -18,8 +18,6 @@ from tests.e2e.processes import Served, children_of, peak_bytes, served
 from tests.engine.ingest.bombs import BOMBS, DATASET, PATH
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
-
 MEMORY_BYTES = 2**30
 BASE_BYTES = 160 * 2**20
 """The memory of the process that forks decoders, with the libraries of the tests, and of decoders without work."""

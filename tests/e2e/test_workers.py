@@ -19,8 +19,6 @@ from tests.e2e.surveys import Survey, surveyed
 from tests.e2e.workers import clients_of_all, workers_of
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
-
 ASKING = 8
 
 

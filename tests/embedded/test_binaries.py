@@ -104,7 +104,6 @@ def test_every_valkey_that_is_found_starts(broken: Path, account: OsAccount | No
         assert choose_valkey([broken / "valkey-server", candidate], account) == candidate
 
 
-@pytest.mark.slow
 def test_programs_out_of_reach_are_copied_with_their_libraries(
     place: Path, private_root: Path, account: OsAccount | None
 ) -> None:

@@ -4,8 +4,6 @@ import psycopg
 import pytest
 import redis
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.mark.parametrize("attempt", [1, 2])
 def test_every_test_has_a_fresh_migrated_database(database_url: str, attempt: int) -> None:

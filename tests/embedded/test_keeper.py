@@ -20,8 +20,6 @@ from tests.logged import lines_of
 from tests.rotation import times
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
-
 KILLS = times(1, 2)
 OWNER = """
 import json, sys

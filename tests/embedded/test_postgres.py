@@ -12,8 +12,6 @@ from service.embedded.binaries import postgres_candidates
 from service.embedded.postgres import attach
 from service.embedded.process import EmbeddedServerError, OsAccount
 
-pytestmark = pytest.mark.slow
-
 COLLATION = """
     SELECT concat_ws(' ', datlocprovider, coalesce(to_jsonb(d) ->> 'datlocale', datcollate))
     FROM pg_database d WHERE datname = current_database()

@@ -21,8 +21,6 @@ from service.embedded.process import LAUNCHER, EmbeddedServerError, OsAccount, a
 from tests.rotation import times
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
-
 OWNER = """
 import json, sys
 from pathlib import Path

@@ -17,8 +17,6 @@ from service.embedded.process import EmbeddedServerError, start_child, stop_chil
 from service.embedded.server import Supervision, end_orphans
 from service.embedded.valkey import EmbeddedValkey
 
-pytestmark = pytest.mark.slow
-
 FORKING_OWNER = """
 import json, os, sys
 from pathlib import Path

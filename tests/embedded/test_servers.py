@@ -120,7 +120,6 @@ def test_they_come_up_beside_each_other_and_beside_what_is_done_meanwhile(used: 
         assert attach_postgres(used.home) == servers.database_url
 
 
-@pytest.mark.slow
 def test_nothing_stays_when_what_is_done_meanwhile_fails(used: Any) -> None:
     """Servers that are still coming up are stopped too."""
 

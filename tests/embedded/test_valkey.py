@@ -16,8 +16,6 @@ from service.embedded.process import EmbeddedServerError, processes_where
 from service.embedded.valkey import EmbeddedValkey, attach
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
-
 OWNER = """
 import json, sys
 from pathlib import Path

@@ -81,7 +81,6 @@ def test_every_part_of_a_conjunction_has_to_hold_and_anything_else_is_its_own_pa
         assert conjunction(sieve.condition for sieve in sieves) == plan.rows.predicate
 
 
-@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(records=people(), query=queries("people"), left=limits())
 def test_a_record_counts_as_its_values_say(
@@ -121,7 +120,6 @@ def precisions(count: int) -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-@pytest.mark.slow
 @settings(max_examples=times(50, 100), deadline=None)
 @given(data=st.data(), records=people(), table=st.sampled_from(["people", "visits"]))
 def test_each_item_is_counted_in_steps_of_its_own(data: st.DataObject, records: dict[int, Row], table: str) -> None:
@@ -165,7 +163,6 @@ def check_by_item(found: Vector, wanted: dict[int, int], plan: Plan) -> None:
             check_scaled(part, exact, plan.scale.clips_squared[item])
 
 
-@pytest.mark.slow
 @settings(max_examples=times(50, 100), deadline=None)
 @given(data=st.data(), records=people(), query=queries("visits"))
 def test_an_individual_is_the_sum_of_their_events(

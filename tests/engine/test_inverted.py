@@ -81,7 +81,6 @@ def check_after_each(changes: list[Step], plan: Plan, memory: DatasetMemory, *, 
         take(change, memory)
 
 
-@pytest.mark.slow
 @settings(max_examples=times(60, 150), deadline=None)
 @given(records=people(), query=queries("people"), left=limits(), changes=steps(), is_ahead=st.booleans())
 def test_of_individuals_it_gives_the_integers_of_the_scan(
@@ -126,7 +125,6 @@ def test_every_pair_of_values_is_found_as_the_scan_finds_it(operator: str) -> No
     assert any(len(listing) > 1 for listing in memory.people.indexes.made)
 
 
-@pytest.mark.slow
 @settings(max_examples=times(60, 150), deadline=None)
 @given(
     people=st.dictionaries(st.sampled_from(SLOTS), small_rows(), min_size=3),
@@ -141,7 +139,6 @@ def test_in_a_small_world_it_gives_the_integers_of_the_scan(
     check_after_each(changes, plan_of(query_of(where=where)), memory_of(people), is_ahead=is_ahead)
 
 
-@pytest.mark.slow
 @settings(max_examples=times(40, 100), deadline=None)
 @given(data=st.data(), records=people(), query=queries("visits"))
 def test_of_events_it_gives_the_integers_of_the_scan(

@@ -75,7 +75,6 @@ def released(memory: DatasetMemory) -> list[Any]:
     return found
 
 
-@pytest.mark.slow
 @settings(max_examples=times(30, 100), deadline=None)
 @given(data=st.data(), before=worlds(), in_place=st.booleans(), inserted=st.booleans(), spliced=st.booleans())
 def test_a_change_ends_in_the_records_that_a_new_memory_would_hold(

@@ -56,7 +56,6 @@ def check(found: tuple[int, dict[int, int]], wanted: list[int] | None, plan: Pla
     assert along >= 0.98 * plan.scale.charged_squared_steps**0.5
 
 
-@pytest.mark.slow
 @settings(max_examples=times(60, 400), deadline=None)
 @given(
     records=people(),

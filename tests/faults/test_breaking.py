@@ -6,8 +6,6 @@ from service.failpoints import POINTS
 from tests.faults.breaking import break_at
 from tests.faults.scenario import staged
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.mark.parametrize("action", ["raise", "drop"])
 def test_what_breaks_is_refused_without_a_word_and_harms_nothing(database_url: str, action: str) -> None:

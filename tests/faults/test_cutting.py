@@ -7,8 +7,6 @@ from tests.faults.proxy import Cut
 from tests.faults.scenario import staged
 from tests.rotation import TURN, times
 
-pytestmark = pytest.mark.slow
-
 ALONE = times(40, 160)
 """For each of five cuts; a read past an unclear proposal is no failure each time."""
 TOGETHER = times(10, 200)

@@ -2,14 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.faults.falling import lose_database
 from tests.faults.machine import machine
 from tests.faults.replicas import Nursery
 from tests.rotation import times
-
-pytestmark = pytest.mark.slow
 
 KILLS = times(1, 5)
 

@@ -14,8 +14,6 @@ from tests.faults.killing import COMMIT_SENT, Servers
 from tests.faults.replicas import Answer, exchange
 from tests.faults.scenario import LEDGER_KEY, Stage, staged
 
-pytestmark = pytest.mark.slow
-
 THETA = np.linspace(-1, 1, 28)
 STEP = {
     "version": 1,

@@ -6,8 +6,6 @@ from tests.faults.killing import PLACES, Servers, kill_at_ticks, kill_one_by_one
 from tests.faults.scenario import PEOPLE, staged
 from tests.rotation import TURN, one_of, times
 
-pytestmark = pytest.mark.slow
-
 KILLS = times(1, 10)
 """At each place; two replicas die as often again, in the gate at one place."""
 QUESTIONS = 4

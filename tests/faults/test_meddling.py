@@ -28,8 +28,6 @@ from tests.rotation import TURN, times
 from tests.waiting import until
 from tests.workflows.replicas import Replicas, replicas, truth
 
-pytestmark = pytest.mark.slow
-
 ROUNDS = times(len(FORGERIES), 50)
 CANARIES = [b"canary-person", b"geheim", b"survey", b"values", b"limits", b"principal"]
 

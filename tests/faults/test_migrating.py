@@ -5,14 +5,11 @@ import subprocess
 import sys
 
 import psycopg
-import pytest
 
 from service.store.postgres.registrations import migrate
 from tests.contracts.stores import dataset, open_store
 from tests.store.postgres.emptying import emptied
 from tests.waiting import until
-
-pytestmark = pytest.mark.slow
 
 MIGRATE = "import sys; from service.store.postgres.registrations import migrate; migrate(sys.argv[1])"
 WAITS = "SELECT pid FROM pg_stat_activity WHERE query LIKE '%CREATE TABLE ledger%' AND wait_event_type = 'Lock'"

@@ -16,8 +16,7 @@ from tests.rotation import one_of, times
 
 LOSS = r"was answered and has no stored reply|witness: has seen sequence"
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not can_mount(), reason="without the right to mount, no file system's power can be cut"),
+    pytest.mark.skipif(not can_mount(), reason="without the right to mount, no file system's power can be cut")
 ]
 
 CUTS = times(1, 10)

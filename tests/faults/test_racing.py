@@ -7,8 +7,6 @@ from tests.contracts.stores import answer, append, dataset, entry, ledger, open_
 from tests.faults.racing import race
 from tests.rotation import times
 
-pytestmark = pytest.mark.slow
-
 RACES = times(40, 500)
 
 

@@ -17,8 +17,6 @@ from tests.faults.stopping import IMPATIENT
 from tests.rotation import one_of
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
-
 STRETCHES = {"STRETCH_ENTRIES": "3"}
 ERASED = 3  # in Norway, and not among the older
 ASKED = ("everybody", "north", "older") + ("shortened", "shortened north", "older") * 2 + ("everybody",)

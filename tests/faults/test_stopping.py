@@ -7,8 +7,6 @@ from tests.faults.scenario import staged
 from tests.faults.stopping import stop_at, stop_under_load
 from tests.rotation import some_of, times
 
-pytestmark = pytest.mark.slow
-
 STOPS = times(1, 3)
 MOMENTS = times(5, 20)
 

@@ -9,8 +9,6 @@ from tests.faults.proxy import Cut
 from tests.faults.sweep import CASES, CUTS, NOBODY, Swept
 from tests.rotation import one_of, some_of
 
-pytestmark = pytest.mark.slow
-
 UPLOAD = next(route for route in ROUTES if route.template.endswith("/rows"))
 ASK = next(route for route in ROUTES if str(route) == "POST /v1/datasets/{dataset}/queries")
 

@@ -14,7 +14,6 @@ from clients.guide.interface import document
 from service.api.routes.guide import policy_of
 from tests.architecture.source import ROOT
 
-pytestmark = pytest.mark.slow
 FIRST_PAGES = {
     "Curator": "first-hour/#curator",
     "Analyst": "first-hour/#analyst",

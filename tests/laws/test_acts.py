@@ -11,7 +11,6 @@ from uuid import UUID
 
 import numpy as np
 import orjson
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
@@ -249,7 +248,6 @@ def events(state: DatasetState) -> Iterator[tuple[int, int]]:
         yield from zip(page.owners.tolist(), page.columns["item"].tolist(), strict=True)
 
 
-@pytest.mark.slow
 def test_a_memory_that_follows_holds_what_a_start_would_load() -> None:
     """Ten histories of thirty events in a run, eighty in the soak."""
     run_state_machine_as_test(

@@ -9,7 +9,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
@@ -173,7 +172,6 @@ class CheckpointMachine(RuleBasedStateMachine):
             assert np.array_equal(counters.left_out[slots_on(page)], given.left_out)
 
 
-@pytest.mark.slow
 def test_pages_and_later_entries_give_the_ledgers_totals() -> None:
     """Histories of forty events."""
     run_state_machine_as_test(

@@ -288,7 +288,6 @@ class FilterMachine(RuleBasedStateMachine):
         assert sorted(rows) == sorted(people)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("accounting", ACCOUNTINGS)
 def test_every_rule_accounting_and_mechanism_gives_the_reference(accounting: str) -> None:
     """Skip, drop and, of Gaussian queries, clip: queries of each kind until some are charged and some are left out.
@@ -324,7 +323,6 @@ def test_every_rule_accounting_and_mechanism_gives_the_reference(accounting: str
     assert sum(entry.charged_count for entry in laplace) > 0 < sum(entry.left_out_count for entry in laplace)
 
 
-@pytest.mark.slow
 def test_every_order_of_events_gives_the_reference() -> None:
     """Twelve histories of thirty events in a run, each checked after every event."""
     run_state_machine_as_test(
@@ -333,7 +331,6 @@ def test_every_order_of_events_gives_the_reference() -> None:
     )
 
 
-@pytest.mark.slow
 def test_postgres_keeps_the_same_accounts(new_database: Callable[[], str]) -> None:
     """Fewer histories on the real database, where the SQL view is compared as well."""
 

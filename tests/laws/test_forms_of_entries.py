@@ -29,8 +29,6 @@ from tests.laws.node_examples import outcomes
 from tests.memory.shards import only_shard
 from tests.rotation import some_of, times
 
-pytestmark = pytest.mark.slow
-
 Json = dict[str, Any]
 LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 DENSITIES = (0.0, 1e-4, 0.01, 1 / 64, 0.3, 0.97, 1.0)

@@ -10,7 +10,6 @@ from tests.laws.monitor_machine import MonitorMachine
 from tests.rotation import times
 
 
-@pytest.mark.slow
 def test_no_history_costs_anybody_more_than_the_reserve() -> None:
     """Fifteen histories of forty events in a run, eighty in the soak."""
     run_state_machine_as_test(

@@ -17,7 +17,6 @@ from tests.laws.restore_machine import RestoreMachine
 from tests.rotation import times
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["skip", "drop"])
 def test_no_restore_gives_an_individual_budget_back(rule: str) -> None:
     """Eight histories of forty events in a run, eighty in the soak.

@@ -4,7 +4,6 @@ All rules of `tests.laws.test_restore`, restores included, with amendments and p
 """
 
 import numpy as np
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
@@ -76,7 +75,6 @@ class RewritingMachine(RestoreMachine):
         assert held == before.tolist()
 
 
-@pytest.mark.slow
 def test_rewriting_keeps_the_ledger_sound_and_gives_no_budget_back() -> None:
     """Ten histories of forty events in a run, sixty in the soak."""
     run_state_machine_as_test(

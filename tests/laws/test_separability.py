@@ -39,8 +39,6 @@ from tests.engine.worlds import PRODUCTS, ROWS_MAX, VALUES, Row, memory_of, peop
 from tests.query.samples import changed, matrix
 from tests.rotation import IS_WHOLE, times
 
-pytestmark = pytest.mark.slow
-
 Evaluate = Callable[[Plan, DatasetMemory], Iterator[Block]]
 Vector = tuple[int, bytes, bytes]
 """Squared norm, coordinates and values, as bytes: equal means equal bit by bit."""

@@ -22,8 +22,6 @@ from tests.laws.node_examples import outcomes
 from tests.memory.shards import MemoryShardChannel
 from tests.rotation import one_of, some_of, times
 
-pytestmark = pytest.mark.slow
-
 COUNTS = (2, 3, 4, 8)
 LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 DENSITIES = st.sampled_from([0.0, 1e-4, 0.003, 0.05])

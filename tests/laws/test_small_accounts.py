@@ -189,7 +189,6 @@ def followed(account: Account, state: State) -> Iterator[Later]:
         yield after, entries
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["skip", "drop"])
 def test_no_state_that_can_be_reached_breaks_the_filter(rule: str) -> None:
     """No total above the largest limit, who is out under drop stays out, what fits is whole, and ledgers replay."""

@@ -86,7 +86,6 @@ def is_as_it_was(entry: LedgerEntry, outcome: QueryOutcome | None) -> None:
         assert outcome.counted_here == outcome.counted
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["skip", "drop"])
 def test_a_ledger_under_its_own_rule_and_budget_decides_as_it_did(rule: str) -> None:
     """Eight histories of forty events in a run, four hundred in the soak."""

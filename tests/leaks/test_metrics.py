@@ -33,7 +33,6 @@ def metrics_of(kind: str) -> tuple[World, str]:
     return lived("p39", kind, telemetry), telemetry.text()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "absent"])
 def test_one_person_moves_no_public_metric(kind: str) -> None:
     """For every record and act of the person; and of the operator's own metrics only the listed ones differ."""
@@ -77,7 +76,6 @@ def test_public_requests_are_those_of_routes_that_only_analysts_have() -> None:
     assert samples(telemetry.text(), *PUBLIC) == before
 
 
-@pytest.mark.slow
 def test_no_person_and_no_dataset_stands_in_a_metric() -> None:
     """Neither a key, nor a dataset's or an analyst's name, nor a label beyond the list."""
     _, text = metrics_of("present")
@@ -85,7 +83,6 @@ def test_no_person_and_no_dataset_stands_in_a_metric() -> None:
     assert not re.search(r"\bp\d+\b|survey|ana\b", text)
 
 
-@pytest.mark.slow
 def test_the_comparison_sees_a_number_of_people() -> None:
     """A seeded leak: a public metric of charged people would not be equal."""
     readings = []

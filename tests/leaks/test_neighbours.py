@@ -20,8 +20,6 @@ from service.workflows.individual import Individuals
 from tests.leaks.worlds import KINDS, PLACED, N, World, lived, parts_in, price_of, public_parts, released, slot_of_one
 from tests.rotation import one_of, some_of
 
-pytestmark = pytest.mark.slow
-
 ONES = ("p3", "p7", "p39")
 """The one person; p7 has no age."""
 

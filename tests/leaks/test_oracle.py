@@ -15,8 +15,6 @@ from tests.leaks.listening import Load, Slots, loaded, queries
 from tests.leaks.observed import FORMER_SLOTS
 from tests.leaks.oracle import Oracle
 
-pytestmark = pytest.mark.slow
-
 REQUESTS = 600
 
 

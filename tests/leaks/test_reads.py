@@ -38,8 +38,6 @@ from tests.memory.cache import MemoryWitness
 from tests.memory.shards import dividing
 from tests.rotation import one_of
 
-pytestmark = pytest.mark.slow
-
 N: Final = 5001
 QUESTIONS: Final = 6
 LISTED: Final = 4

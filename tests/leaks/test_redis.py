@@ -14,8 +14,6 @@ from service.store.witness.redis import RedisWitness
 from tests.contracts.caches import account_slice, caches
 from tests.leaks.opaque import fixed_in, fixed_places, written
 
-pytestmark = pytest.mark.slow
-
 DATASET = "canary-" + "0f" * 32
 FEW = WitnessRecord(fence=1, seq=0, acts=1, slots=0, worst_case_total_units=0, hash=bytes(32))
 MANY = replace(FEW, fence=3, seq=7_654_321, acts=2_345_678, slots=1_234_567, worst_case_total_units=2**61 + 12_345)

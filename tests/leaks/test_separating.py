@@ -25,7 +25,6 @@ def found(seed: int, shift: float, *, others: int = 5, error: float = ERROR) -> 
     return separation(worlds(), features, error=error, source=source)
 
 
-@pytest.mark.slow
 def test_where_nothing_differs_nothing_is_found() -> None:
     """In 300 pairs of equal worlds, six features each, no more are told apart than the error allows."""
     false_alarms = sum(found(seed, 0.0).low > 0.5 for seed in range(300))

@@ -26,8 +26,6 @@ from tests.memory.shards import MemoryShardChannel, MemoryShards
 from tests.rotation import some_of
 from tests.waiting import settled
 
-pytestmark = pytest.mark.slow
-
 ONE = "p39"
 ATTEMPTS = 1000
 LOST = ("absent", "present", "exhausted", "most rows")

@@ -21,8 +21,6 @@ from tests.leaks.wire import READ, ROW, Note, NotingProxy
 from tests.leaks.worlds import KINDS, ReplicaExchange, furnish, public_parts, session
 from tests.rotation import some_of
 
-pytestmark = pytest.mark.slow
-
 ONE = "p39"
 EXECUTED = {b"B", b"Q"}
 CONTROL = ("BEGIN", "COMMIT", "ROLLBACK", "SET ")

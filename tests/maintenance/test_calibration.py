@@ -2,8 +2,6 @@
 
 from dataclasses import asdict
 
-import pytest
-
 from service.maintenance.calibration import COMMITS, MARGIN, PAYLOAD_BYTES, Commits, measured_commits, measured_speed
 from service.store.entropy import system_entropy
 from tests.rotation import one_of
@@ -21,7 +19,6 @@ def test_commits_are_measured_empty_and_with_a_payload() -> None:
     assert 0 < found.empty_ns <= found.slow_ns
 
 
-@pytest.mark.slow
 def test_every_constant_is_positive_and_those_of_commits_follow_the_commits() -> None:
     """The constants of commits carry the margin exactly, of slow ones and in a soak of quick ones."""
     for empty_ns in one_of([7_000_000, 1_000_000]):

@@ -191,7 +191,6 @@ STORED = {
 """Damages of stored rows, and what the check says: some that memory cannot hold, and some of each table."""
 
 
-@pytest.mark.slow
 def test_damages_of_stored_rows_are_named(postgres_server: PostgresServer, migrated_template: str) -> None:
     """With triggers disabled by the owner; every entry of the whole ledger is checked."""
 

@@ -17,8 +17,6 @@ from tests.memory.store import MemoryStore
 from tests.rotation import one_of
 from tests.workflows.surveys import entries_of
 
-pytestmark = pytest.mark.slow
-
 ISSUED = {"10 and 20 in turn": (97.994, 97.627, 98.115), "10 throughout": (93.690, 93.690, 94.508)}
 """Percent under skip, drop and clip, as issue 27 states them, to 0.005."""
 

@@ -56,7 +56,6 @@ def test_tables_are_sorted_and_name_the_file_of_today(name: str) -> None:
     assert (tables.FOLDER / name).read_text() == tables.written(settled())[name]
 
 
-@pytest.mark.slow
 def test_the_cases_that_kill_are_of_turn_0() -> None:
     """If a run takes some cases of a test, `make mutants` takes those of turn 0, and no other case is there."""
     cases = sorted({node for mutant in MUTANTS for node in mutant.killed_by if "[" in node})

@@ -25,7 +25,6 @@ from tests.e2e.http_calls import get
 from tests.packaging.fresh import add_wheel, built, fresh_environment
 from tests.rotation import times
 
-pytestmark = pytest.mark.slow
 README = (ROOT / "clients" / "python" / "README.md").read_text(encoding="utf-8")
 PEOPLE = 300
 WORDS_OF_THE_FIRST_KEY = ("--role", "curator", "--name", "curator")

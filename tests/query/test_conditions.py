@@ -142,7 +142,6 @@ def coded(row: dict[str, Any]) -> dict[str, int]:
     return {column: code(column, value) for column, value in row.items()}
 
 
-@pytest.mark.slow
 @settings(max_examples=times(100, 200))
 @given(conditions(), rows)
 def test_a_row_is_selected_if_and_only_if_the_condition_is_true(where: dict[str, Any], row: dict[str, Any]) -> None:
@@ -172,7 +171,6 @@ def test_every_leaf_agrees_on_its_whole_column(column: str) -> None:
                 assert holds(found, {column: code(column, value)}) is (truth(where, {column: value}) is True)
 
 
-@pytest.mark.slow
 @settings(max_examples=times(40, 100))
 @given(st.lists(conditions(), min_size=1, max_size=3), conditions())
 def test_de_morgan(parts: list[dict[str, Any]], one: dict[str, Any]) -> None:

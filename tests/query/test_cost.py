@@ -82,7 +82,6 @@ OTHERS: list[dict[str, Any]] = [
 PLANS_OF_OTHERS = [plan for other in OTHERS if (plan := compiled(query(**other))) is not None]
 
 
-@pytest.mark.slow
 @settings(max_examples=times(40, 100))
 @given(random=st.randoms(use_true_random=False), drawn=st.lists(plans, max_size=4))
 def test_a_price_is_a_function_of_the_plan(random: Random, drawn: list[Plan]) -> None:
@@ -117,7 +116,6 @@ def test_estimates_are_priced_and_stored() -> None:
     assert priced.working_bytes == plain.working_bytes
 
 
-@pytest.mark.slow
 @settings(max_examples=times(40, 100))
 @given(asked=plans, one=capacities, other=capacities)
 def test_it_grows_with_the_capacity(asked: Plan, one: int, other: int) -> None:
@@ -261,7 +259,6 @@ def test_every_kind_of_work_raises_the_cost(less: dict[str, Any], more: dict[str
     assert cheap.time_ns < dear.time_ns
 
 
-@pytest.mark.slow
 @settings(max_examples=times(40, 100))
 @given(asked=queries(), sigma=st.sampled_from([11.0, 99.0]))
 def test_text_that_makes_no_more_work_makes_no_difference(asked: dict[str, Any], sigma: float) -> None:
@@ -365,7 +362,6 @@ def test_nothing_but_the_query_and_declared_bounds_goes_in() -> None:
     assert {each.__module__ for each in hints["table"].__args__} == {"service.query.schema"}
 
 
-@pytest.mark.slow
 @settings(max_examples=times(60, 100))
 @given(asked=plans, name=st.sampled_from([each.name for each in fields(Speed)]))
 def test_a_slower_server_needs_more_time_and_the_same_memory(asked: Plan, name: str) -> None:

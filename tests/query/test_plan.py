@@ -93,7 +93,6 @@ def test_an_item_that_is_repeated_is_named_with_the_first() -> None:
     assert refused(plan_of, asked) == ("select[3]", "repeats select[1]")
 
 
-@pytest.mark.slow
 def test_a_histogram_over_a_million_categories_lists_none() -> None:
     """Nothing is listed, neither for a size nor for a million declared names."""
     names = [f"n{place}" for place in range(2**20)]
@@ -105,7 +104,6 @@ def test_a_histogram_over_a_million_categories_lists_none() -> None:
         assert len(json.dumps(shown_of(found).axes)) < 200
 
 
-@pytest.mark.slow
 @settings(max_examples=times(75, 150))
 @given(queries())
 def test_every_plan_keeps_its_bounds(asked: dict[str, Any]) -> None:

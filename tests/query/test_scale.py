@@ -236,7 +236,6 @@ def requests(draw: st.DrawFn) -> ScaleRequest:
     )
 
 
-@pytest.mark.slow
 @settings(max_examples=300)
 @given(requests())
 def test_every_scale_keeps_its_bounds(asked: ScaleRequest) -> None:

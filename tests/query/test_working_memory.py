@@ -158,7 +158,6 @@ WORST = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", WORST)
 def test_the_peak_is_below_the_bound_and_above_a_tenth_of_it(name: str) -> None:
     """Read off what is allocated from the plan to the release, on data as large as is declared."""

@@ -90,7 +90,6 @@ def test_copied_accounts_do_not_change(replica: Replica) -> None:
     assert (summary(before, NO_FACTS).sequence, replica.overview.summary("survey").sequence) == (1, 2)
 
 
-@pytest.mark.slow
 def test_queries_are_answered_between_copied_pages(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """A query is answered between two pages: it shows in the second and not in the first."""
     writer, who = writer_of(replica), analyst(replica)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import h11
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.types import Receive, Scope, Send
@@ -160,7 +159,6 @@ def as_we_tell_it(read: Read) -> Read:
     return method, re.sub(rb"http://[^/]*", b"", target), fields, body
 
 
-@pytest.mark.slow
 @settings(max_examples=times(200, 20_000))
 @given(raw=raw_requests(), data=st.data())
 def test_what_is_accepted_is_read_as_h11_reads_it(raw: bytes, data: st.DataObject) -> None:

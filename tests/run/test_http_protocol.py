@@ -15,8 +15,6 @@ from service.run.http_protocol import Outgoing
 from tests.run.raw_server import LARGE_BYTES, RawServer, answered, paced, raw_server, received, trickled, unsent_bytes
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
-
 HOST = b"Host: sparing\r\n"
 MB = 10**6
 SHORT = {"SPARING_HEAD_TIMEOUT_MS": "300", "SPARING_IDLE_TIMEOUT_MS": "300", "SPARING_BODY_TIMEOUT_MS": "400"}

@@ -4,8 +4,6 @@ import gc
 import subprocess
 import sys
 
-import pytest
-
 from service.run.serve import collect_rarely
 
 
@@ -23,7 +21,6 @@ def test_the_collector_looks_rarely_and_never_at_what_a_start_has_made() -> None
         gc.set_threshold(*before)
 
 
-@pytest.mark.slow
 def test_servers_are_under_way_before_most_is_imported() -> None:
     """The imports before the launch of servers are a third of all; a missing numpy shows that the rest waits."""
     lines = (
@@ -36,7 +33,6 @@ def test_servers_are_under_way_before_most_is_imported() -> None:
     assert printed.stdout.split() == ["False", "False", "False", "True", "True", "False"]
 
 
-@pytest.mark.slow
 def test_a_start_does_not_import_what_reads_uploads() -> None:
     """It is imported when connections are taken, or by the first upload."""
     lines = (
@@ -70,7 +66,6 @@ def printed(how: str) -> list[str]:
     return ran.stdout.split()
 
 
-@pytest.mark.slow
 def test_large_blocks_are_not_given_back_to_the_kernel() -> None:
     """Twenty blocks of eight megabytes bring hardly any page anew, and tens of thousands otherwise."""
     accepted, faults = printed("kept")

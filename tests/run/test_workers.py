@@ -17,8 +17,6 @@ from service.settings.settings import Settings
 from tests.fake_workers import be_hurried, die, die_early, leave_badly, refuse, stay
 from tests.starts import drop_signal
 
-pytestmark = pytest.mark.slow
-
 DrainState = Callable[[Connection, str | None], None]
 AT_ONCE = RestartPolicy(settled_s=3600, deaths_max=2, pause_s=0)
 

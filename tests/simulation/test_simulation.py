@@ -33,7 +33,6 @@ KEPT = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("first", SEEDS[::CHUNK])
 def test_no_seed_breaks_a_law(first: int) -> None:
     """A failure names its seed; `python -m tests.simulation --seed N` replays it with its trace."""
@@ -41,7 +40,6 @@ def test_no_seed_breaks_a_law(first: int) -> None:
         World(seed).run()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("first", SEEDS_OF_A_KIND[::CHUNK_OF_A_KIND])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_kind_of_world_breaks_a_law(kind: str, first: int) -> None:
@@ -70,7 +68,6 @@ REACHED = {
 }
 
 
-@pytest.mark.slow
 def test_a_few_worlds_reach_every_fault_and_every_kind_of_query() -> None:
     """The laws say something: their worlds have shards that are lost and vectors that are shortened too."""
     left = REACHED | {"a lost shard", "a shortened vector"}

@@ -22,7 +22,6 @@ from tests.stateful import walk
 from tests.stateful.walk import walked
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.timeout(times(300, 3000)),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # pyarrow, of a row not in UTF-8
 ]

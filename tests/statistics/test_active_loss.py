@@ -31,8 +31,6 @@ from tests.core.releases import answer
 from tests.digests import with_digests
 from tests.query.samples import changed, plan_of
 
-pytestmark = pytest.mark.slow
-
 PLACES: Final = 2**14
 ROUNDS: Final = 24
 UNIT: Final = Fraction(1, 2**40)

@@ -13,8 +13,6 @@ from tests.core.injected import extended_by, seeded
 from tests.core.laplace_numbers import drawn
 from tests.rotation import times
 
-pytestmark = pytest.mark.slow
-
 SIGMAS = [SIGMA_STEPS_MIN, 0.75, 20.0, 1000.0, 2.0**24, SIGMA_STEPS_MAX]
 RANDOM_PAIRS = times(4_000, 10_000)
 RANDOM_WORDS = times(1_000, 3_000)

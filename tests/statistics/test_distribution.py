@@ -9,8 +9,6 @@ from service.core.noise import rounded_gaussian
 from tests.core.injected import seeded
 from tests.statistics.goodness import chi_square, moments
 
-pytestmark = pytest.mark.slow
-
 DRAWS = 4_000_000
 SIGMAS = [0.3, 0.75, 3.0, 20.0, 1000.0]
 

@@ -11,8 +11,6 @@ from service.store.entropy import system_entropy
 from tests.core.injected import seeded
 from tests.statistics.goodness import independence
 
-pytestmark = pytest.mark.slow
-
 COUNT = 2**20
 SIGMA = 1000.0
 CHUNK = 2**16

@@ -31,8 +31,6 @@ from service.core.renyi_filter import Accounts, Touched
 from tests.core.injected import seeded
 from tests.core.releases import answer
 
-pytestmark = pytest.mark.slow
-
 PEOPLE: Final = 20_000
 ROUNDS: Final = 49
 ROUNDS_DOUBLING: Final = 6

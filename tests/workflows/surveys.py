@@ -18,9 +18,7 @@ from tests.factories import THREE_PEOPLE, open_replica, register, upload, witnes
 from tests.memory.shards import only_shard
 from tests.waiting import PATIENCE_S
 
-on_both_stores = pytest.mark.parametrize(
-    "store", ["memory", pytest.param("postgres", marks=pytest.mark.slow)], indirect=True
-)
+on_both_stores = pytest.mark.parametrize("store", ["memory", "postgres"], indirect=True)
 """For tests that also show what a database has to do; what each method of a store promises, its contract shows."""
 
 NORWAY: dict[str, Any] = {"where": {"eq": [{"col": "country"}, "NO"]}}

@@ -45,7 +45,7 @@ class World:
         }
 
 
-@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.slow if name == "postgres" else ()) for name in STORES])
+@pytest.fixture(params=STORES)
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
     """On each store in turn."""
     url = request.getfixturevalue("database_url") if request.param == "postgres" else None

@@ -23,7 +23,7 @@ from tests.memory.transaction import CHECK_VIOLATION
 from tests.workflows.surveys import fill, findings
 
 
-@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.slow)])
+@pytest.fixture(params=["memory", "postgres"])
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     """Each store, with that constraint."""
     if request.param == "memory":

@@ -32,7 +32,6 @@ def entries(replica: PassiveReplica) -> list[LedgerEntry]:
         return list(transaction.entries(after=0))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("some_cannot_pay", [False, True])
 def test_small_queries_are_answered_without_releasing_the_gil(
     replica: PassiveReplica, *, some_cannot_pay: bool

@@ -61,7 +61,7 @@ class Between:
                 self.on.set()
 
 
-@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.slow)])
+@pytest.fixture(params=["memory", "postgres"])
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     """Each store in turn; one connection is left for everything but long acts."""
     if request.param == "memory":

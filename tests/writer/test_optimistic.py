@@ -193,7 +193,6 @@ def test_the_latest_queries_are_remembered(replica: Replica) -> None:
     assert (who.id, "k0") not in optimistic._seen
 
 
-@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     rule=st.sampled_from(["skip", "drop"]),

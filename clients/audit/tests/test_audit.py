@@ -43,7 +43,6 @@ FAINT_MISTAKES = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_service_that_is_right_passes(seed: int) -> None:
     """Under all rules, whatever the noise and the audit's own choices."""
@@ -54,7 +53,6 @@ def test_a_service_that_is_right_passes(seed: int) -> None:
     assert [rule.rule for rule in report.rules] == list(RULES)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mistake", MISTAKES | FAINT_MISTAKES)
 def test_a_planted_mistake_is_named(mistake: str) -> None:
     """By the check that it is planted against."""
@@ -66,7 +64,6 @@ def test_a_planted_mistake_is_named(mistake: str) -> None:
     assert check in report.failed_checks
 
 
-@pytest.mark.slow
 def test_two_mistakes_are_told_apart() -> None:
     """A mistake that only the noise shows fails no comparison, and the other way round."""
     noise = run_audit(FakeService(mistake="noise added in floats"), victims=VICTIMS, seed=1, name="audit")
@@ -90,7 +87,6 @@ def test_what_is_not_offered_is_not_audited() -> None:
     assert not nothing.passed
 
 
-@pytest.mark.slow
 def test_accountings_are_audited_by_turns_under_the_rules_of_datasets() -> None:
     """Those that are offered and asked for; with `clip` alone under `skip`. A mistake of one fails the audit."""
     service = FakeService(accountings=("gdp", "zcdp", "pure"), mistake="half the Laplace noise")

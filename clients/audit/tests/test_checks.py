@@ -164,7 +164,6 @@ OF_LOSSES = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ACCOUNTINGS)
 def test_a_service_that_is_right_passes_under_each_accounting(kind: str) -> None:
     """By every check of its accounting, over all and for each adversary."""
@@ -195,7 +194,6 @@ def half(charge: Range) -> Range:
     return Range(-(-charge.least // 2), -(-charge.most // 2))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ACCOUNTINGS)
 def test_half_of_every_price_shows_in_the_losses_alone(kind: str) -> None:
     """The power of the checks of losses by themselves: the audit's own filter asks for half of every price too.
@@ -214,7 +212,6 @@ def test_half_of_every_price_shows_in_the_losses_alone(kind: str) -> None:
     assert found == OF_LOSSES[kind] - ({"delta"} if kind == "rdp" else set())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ACCOUNTINGS)
 @pytest.mark.parametrize(
     ("mistake", "wanted"),

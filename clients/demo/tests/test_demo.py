@@ -16,8 +16,6 @@ from sparing_demo import DemoReport, NotTheDemo, run_demo
 from sparing_demo.console import show
 from sparing_demo.dataset import WebVisits
 
-pytestmark = pytest.mark.slow
-
 
 def run(service: Any, out_dir: Path, console: Console | None = None) -> DemoReport:
     """The demo as the command line starts it, without a network."""

@@ -9,7 +9,6 @@ import pytest
 PAGE = (Path(__file__).parents[3] / "docs" / "local-model.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
 def test_a_thousand_devices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The page shows the lines that are printed; the sums are within five standard errors; a fifth report is noise."""
     code = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

@@ -26,7 +26,6 @@ def fitted() -> ServedFit:
     return fit_elsewhere(SOME, certified=CERTIFIED, clip=0.75)
 
 
-@pytest.mark.slow
 def test_the_accounts_add_up_to_the_ledger(fitted: ServedFit) -> None:
     """Exactly in units: in sum, and individual by individual; and nobody has spent more than the limit."""
     assert fitted.ledger_units == int(fitted.spent_units.sum()) > int(fitted.spent_by_fit.sum()) > 0
@@ -35,7 +34,6 @@ def test_the_accounts_add_up_to_the_ledger(fitted: ServedFit) -> None:
     assert len(fitted.asked) == 2 * CERTIFIED
 
 
-@pytest.mark.slow
 def test_each_charge_is_that_of_the_own_norm(fitted: ServedFit) -> None:
     """Released parameters give it within the bound of the service's rounding, a thousandth of what is spent."""
     spent, off = recomputed_units(SOME, fitted)
@@ -47,7 +45,6 @@ def test_each_charge_is_that_of_the_own_norm(fitted: ServedFit) -> None:
     assert (fitted.limit_units - fitted.spent_by_fit[is_exhausted] <= off[is_exhausted]).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("change", ["sigma", "clip", "step", "people"])
 def test_another_charge_would_be_noticed(fitted: ServedFit, change: str) -> None:
     """A sigma larger by a percent, a clip by three, one query left out, or two individuals exchanged."""
@@ -68,7 +65,6 @@ def test_another_charge_would_be_noticed(fitted: ServedFit, change: str) -> None
     assert (np.abs(fitted.spent_by_fit - spent_otherwise) > off).any()
 
 
-@pytest.mark.slow
 def test_active_answers_what_the_accounts_say(fitted: ServedFit) -> None:
     """By bracket and share left, within six standard deviations of the noise; a wrong bracket would be beyond."""
     for active in fitted.active.values():
@@ -80,7 +76,6 @@ def test_active_answers_what_the_accounts_say(fitted: ServedFit) -> None:
     assert 0 < totals[-1] < totals[0] < len(SOME)
 
 
-@pytest.mark.slow
 def test_the_model_predicts(fitted: ServedFit) -> None:
     """Better than chance on others: its coefficients are in the order of our features."""
     assert area_under_curve(TESTS.features, TESTS.has_account, fitted.coefficients[None, :]) > 0.6

@@ -121,7 +121,6 @@ def test_those_who_leave_have_an_account() -> None:
     assert [*found[1.0][2:], *found[0.5][2:]] == pytest.approx(numbers[2:], abs=0.15)
 
 
-@pytest.mark.slow
 def test_the_filter_gains_where_the_clip_is_too_large() -> None:
     """Twenty noises: beyond three standard errors at twice and five times the clip; it loses at the chosen one."""
     found = changes(DATA, 20)
@@ -132,7 +131,6 @@ def test_the_filter_gains_where_the_clip_is_too_large() -> None:
         assert (mean > 0) == (factor > 1)
 
 
-@pytest.mark.slow
 def test_the_settings_are_the_best_of_those_kept_out() -> None:
     """The best of twenty pairs; those at the chosen rate times clip are as near each other as the page says."""
     found = choose(DATA)

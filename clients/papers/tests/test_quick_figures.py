@@ -52,7 +52,6 @@ def rows(file: Path) -> list[list[str]]:
         return list(csv.reader(opened))[1:]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS, ids=["even", "odd"])
 def test_every_figure_has_its_files(drawn: Drawn, part: list[str]) -> None:
     """Numbers, picture and drawing, and the seeds of all."""
@@ -66,7 +65,6 @@ def test_every_figure_has_its_files(drawn: Drawn, part: list[str]) -> None:
     assert (seeds["figures"], seeds["quick"]) == (part, True)
 
 
-@pytest.mark.slow
 def test_the_service_answers_as_many_counts_as_the_curves_say(drawn: Drawn) -> None:
     """Counts of one individual, under each accounting: 478, 405 and 268 at .8, 495 and 420 at .81563."""
     suffix = ", answered by the service"
@@ -85,7 +83,6 @@ def test_the_service_answers_as_many_counts_as_the_curves_say(drawn: Drawn) -> N
     }
 
 
-@pytest.mark.slow
 def test_the_charges_of_a_served_fit_add_up(drawn: Drawn) -> None:
     """To the unit, in the figure's own numbers; and worked out again within their bounds."""
     found = {
@@ -97,7 +94,6 @@ def test_the_charges_of_a_served_fit_add_up(drawn: Drawn) -> None:
     assert 0 < found["difference of an individual, largest part of its bound"] <= 1
 
 
-@pytest.mark.slow
 def test_the_admitted_steps_are_those_of_the_page(drawn: Drawn) -> None:
     """By each accountant, of each workload."""
     drawn_rows = rows(drawn("admitted-steps") / "admitted-steps.csv")
@@ -105,7 +101,6 @@ def test_the_admitted_steps_are_those_of_the_page(drawn: Drawn) -> None:
         assert [int(steps) for workload, _, steps in drawn_rows if workload == name] == cells_of(name)
 
 
-@pytest.mark.slow
 def test_equal_seeds_give_equal_files(drawn: Drawn, tmp_path: Path) -> None:
     """Bit by bit in another process, pictures included."""
     names = ["koskela-1", "koskela-6", "koskela-tabular-2", "feldman-zrnic-odometers", "feldman-zrnic-1"]

@@ -184,7 +184,6 @@ def examples() -> list[str]:
     return found
 
 
-@pytest.mark.slow
 def test_every_outcome_occurs() -> None:
     """Neither is all refused nor all translated."""
     found = Counter(map(outcome_of, examples()))

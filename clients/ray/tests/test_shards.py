@@ -20,7 +20,6 @@ from tests.waiting import until
 
 LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
 TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "secret"}
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,6 @@ from tests.api.neighbours import Clock, bound, url_of
 from tests.api.relays import Owner, answered, carried, connected, echo
 from tests.waiting import settled, until_async
 
-pytestmark = pytest.mark.slow
-
 MEBIBYTE = 2**20
 
 

@@ -25,8 +25,6 @@ from tests.memory.cache import MemoryLeases
 from tests.rotation import some_of
 from tests.waiting import until_async
 
-pytestmark = pytest.mark.slow
-
 FRESH = COUNT.replace(b"20.0", b"21.0")
 CASES = [(route, role) for route in ROUTES for role in sorted(route.roles)]
 WHOLE = {"/v1/datasets", "/v1/principals", "/v1/principals/{principal}", "/v1/queries", "/v1/queries/{query_id}"}

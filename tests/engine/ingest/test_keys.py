@@ -25,7 +25,6 @@ def keys_of(chunks: list[list[str]]) -> ArrowKeys:
     return ArrowKeys(pa.chunked_array([pa.array(chunk, type=pa.string()) for chunk in chunks], type=pa.string()))
 
 
-@pytest.mark.slow
 @given(chunks=CHUNKS, data=st.data())
 def test_they_are_a_sequence_of_strings(chunks: list[list[str]], data: st.DataObject) -> None:
     """One, a stretch, all of them, and those of some rows."""

@@ -160,7 +160,6 @@ def test_a_csv_problem_gives_the_line_of_the_file() -> None:
     assert problems(body) == [(2, "age", "not an integer (line 6 of the file)")]
 
 
-@pytest.mark.slow
 def test_rows_beyond_a_batch_are_numbered_on() -> None:
     """Row numbers count through the batches of a large file."""
     lines = [f"p{row},NO,{row % 100},1.5,true" for row in range(300_000)]

@@ -81,7 +81,6 @@ def pieces_for(people: dict[int, Person], measure: Measure = Measure.NORMS, *, l
     return list(pieces_of(blocks, measure, amount_max=largest, slots=SLOTS, salt=SALT))
 
 
-@pytest.mark.slow
 @settings(max_examples=times(20, 100))
 @given(people=PEOPLE, crowd=st.sampled_from([0, 100, 3000, STRETCH_SLOTS + 7]), measure=st.sampled_from(Measure))
 def test_quantities_are_read_as_they_were_written(people: dict[int, Person], crowd: int, measure: Measure) -> None:
@@ -151,7 +150,6 @@ def test_an_amount_takes_the_bytes_that_the_largest_needs(largest: int, width: i
     assert joined(pieces).amounts.tolist() == [1] * SLOTS
 
 
-@pytest.mark.slow
 @settings(max_examples=times(20, 100))
 @given(people=PEOPLE, crowd=st.sampled_from([0, 900, 5000, SLOTS - 17]), measure=st.sampled_from(Measure))
 def test_bytes_do_not_depend_on_the_form_of_blocks(people: dict[int, Person], crowd: int, measure: Measure) -> None:

@@ -42,7 +42,6 @@ def ledger(postgres_server: PostgresServer, migrated_template: str) -> Iterator[
         yield made
 
 
-@pytest.mark.slow
 def test_a_sound_dataset_is_counted(ledger: Filled[Principal]) -> None:
     """The report has no finding, and states how much was checked."""
     with ledger.opened() as (store, _):
@@ -51,7 +50,6 @@ def test_a_sound_dataset_is_counted(ledger: Filled[Principal]) -> None:
     assert (report.entries, report.acts, report.answers, report.accounts) == (3, 4, 4, 3)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("done", DAMAGES, ids=str)
 def test_every_damage_is_named(ledger: Filled[Principal], done: Damage) -> None:
     """The finding names table and row."""

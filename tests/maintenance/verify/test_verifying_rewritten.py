@@ -17,8 +17,6 @@ from tests.keys import LEDGER_KEY
 from tests.workflows.damages import Damage, Filled, damage, filled
 from tests.workflows.surveys import findings, surveyed, writer_of
 
-pytestmark = pytest.mark.slow
-
 SUM: dict[str, Any] = {"select": [{"sum": {"column": "spend"}}], "noise": {"sigma": 500.0}, "reuse": False}
 DAMAGES = [
     Damage(

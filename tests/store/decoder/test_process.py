@@ -42,8 +42,6 @@ from tests.engine.ingest.uploads import (
 )
 from tests.waiting import PATIENCE_S, until
 
-pytestmark = pytest.mark.slow
-
 MEMORY_BYTES = 256 * 2**20
 BASE_BYTES = 160 * 2**20
 """The memory of a decoder with nothing to decode: the interpreter and its libraries, with those of the tests."""

@@ -13,8 +13,6 @@ from psycopg.pq import ExecStatus, Format
 from service.store.postgres.append import columns, row_array, text_array
 from service.store.postgres.sessions import Connection
 
-pytestmark = pytest.mark.slow
-
 COLUMNS = "a int2, b int4, c int8, d float8, e text, f bytea, g timestamptz, h uuid, i numeric, j bytea"
 FIELDS = columns("int2 int4 int8 float8 text bytea timestamptz uuid numeric bytea")
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)

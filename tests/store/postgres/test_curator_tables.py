@@ -9,8 +9,6 @@ from service.ledger.model.api_keys import Pepper
 from service.store.postgres.curator_tables import PepperMismatch
 from service.store.postgres.store import PostgresStore
 
-pytestmark = pytest.mark.slow
-
 OURS, OTHER = Pepper(bytes(32)), Pepper(b"q" * 32)
 FORGET = "SET session_replication_role = replica; DELETE FROM pepper"
 

@@ -12,8 +12,6 @@ from service.store.postgres.data_tables import BLOCK_ROWS_MAX, VECTOR_BYTES_AT_O
 from service.store.postgres.store import PostgresStore
 from tests.contracts.stores import dataset, open_store
 
-pytestmark = pytest.mark.slow
-
 COLUMNS = {
     "country": {"type": "category", "categories": ["NO", "SE"]},
     "item": {"type": "category", "size": 2**31},

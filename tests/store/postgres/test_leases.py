@@ -15,8 +15,6 @@ from tests.contracts.stores import dataset
 from tests.keys import LEDGER_KEY
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
-
 ONE, OTHER = (ReplicaAddress(id=UUID(int=n), url=f"http://127.0.0.1:{n}") for n in (1, 2))
 LEASE_S = 60.0
 

@@ -14,8 +14,6 @@ from service.store.postgres.rows import SEAL_BYTES
 from service.store.postgres.transaction import PostgresTransaction
 from tests.contracts.stores import answer, dataset, open_store, priced_entry
 
-pytestmark = pytest.mark.slow
-
 
 def test_an_account_reads_as_much_of_each_entry(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many others an entry touched, and whether it touched this individual at all."""

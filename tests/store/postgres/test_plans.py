@@ -18,7 +18,6 @@ from tests.contracts.stores import ANALYST, answer, dataset, entry
 from tests.keys import LEDGER_KEY
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
 BATCHES, BATCH, LOOKS = 30, 50, 20
 GROWN = "grown"
 OTHERS = (

@@ -23,8 +23,6 @@ from service.store.postgres.registrations import DatabaseUnusable, UnknownSchema
 from tests.logged import lines_of
 from tests.store.postgres.emptying import emptied
 
-pytestmark = pytest.mark.slow
-
 MIGRATE = "import sys; from service.store.postgres.registrations import migrate; migrate(sys.argv[1])"
 
 

@@ -18,8 +18,6 @@ from tests.contracts.stores import dataset, priced_entry
 from tests.keys import LEDGER_KEY
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
-
 IDLE = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'"
 
 

@@ -46,7 +46,6 @@ def test_each_revision_and_number_has_its_own_keystream() -> None:
     assert len(sealed) == 6
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("proposed", [False, True])
 def test_pieces_beyond_one_parameter_follow_in_the_same_transaction(
     database_url: str, monkeypatch: pytest.MonkeyPatch, *, proposed: bool

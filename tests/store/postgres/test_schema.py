@@ -21,8 +21,6 @@ from service.store.postgres.store import PostgresStore, SchemaMismatch
 from tests.contracts.stores import ANALYST, answer, burn, dataset, entry, open_store
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
-
 PAGE = (
     "INSERT INTO pages VALUES (1, 0, 1, decode(repeat('00', {spent}), 'hex'),"
     " decode(repeat('00', {charged}), 'hex'), decode(repeat('00', {left_out}), 'hex'))"

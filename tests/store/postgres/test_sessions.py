@@ -16,7 +16,6 @@ def end_after_sending(pool: SessionPool, statement: bytes | None) -> None:
         raise SystemExit(0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("statement", [None, b"SELECT 1", b"SELECT pg_sleep(3600)"], ids=["none", "quick", "long"])
 def test_a_statement_that_is_under_way_at_the_end_is_cancelled_without_a_word(
     new_database: Callable[[], str], caplog: pytest.LogCaptureFixture, statement: bytes | None

@@ -21,7 +21,6 @@ from service.store.postgres.store import PostgresStore
 from tests.contracts.stores import ANALYST, answer, dataset, entry, open_store
 from tests.keys import LEDGER_KEY
 
-pytestmark = pytest.mark.slow
 ASKED = Asked(address=(ANALYST, "k"), query_hash="q")
 _PREPARED = "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'extend-%'"
 

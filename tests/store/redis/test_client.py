@@ -14,8 +14,6 @@ from tests.contracts.caches import GENESIS, KEY, account_slice, caches, chain, n
 from tests.contracts.stores import ANALYST
 from tests.faults.meddling import OwnValkey
 
-pytestmark = pytest.mark.slow
-
 ADDRESS = ANALYST, "key-1"
 NOWHERE = "unix:///nowhere/redis.sock"
 

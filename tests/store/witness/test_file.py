@@ -50,7 +50,6 @@ def test_only_its_owner_may_read_it(witness: FileWitness) -> None:
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-@pytest.mark.slow
 def test_torn_at_every_byte_it_holds_what_was_whole(witness: FileWitness) -> None:
     """After a crash at any length, whole records count, the torn one does not, and writing goes on."""
     path = written(witness, 4)
@@ -127,7 +126,6 @@ def test_two_processes_append_to_one_file(witness: FileWitness) -> None:
     assert witness.history(DATASET) == [at(seq) for seq in range(1, 30)]
 
 
-@pytest.mark.slow
 def test_a_long_history_is_thinned_and_its_newest_part_kept(tmp_path: Path) -> None:
     """It stays bounded, never loses the farthest, and of what is older keeps ever fewer, never none."""
     witness = FileWitness(tmp_path, records_max=3000)

@@ -16,8 +16,6 @@ from service.store.witness import redis as module
 from service.store.witness.redis import RedisWitness
 from tests.faults.meddling import OwnValkey
 
-pytestmark = pytest.mark.slow
-
 DATASET = "survey-" + "0f" * 32
 OTHER = "survey-" + "1e" * 32
 PEPPER = Pepper(bytes(32))

@@ -96,7 +96,7 @@ class MoodyWitness(MemoryWitness):
         return super().write(dataset, record)
 
 
-@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.slow)])
+@pytest.fixture(params=["memory", "postgres"])
 def either(request: pytest.FixtureRequest) -> Iterator[Any]:
     """Each store, before the change."""
     if request.param == "memory":

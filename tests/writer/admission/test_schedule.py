@@ -122,7 +122,6 @@ def play(happening: Sequence[Event], *, rules: SlotRules = RULES, extra: Sequenc
     return played
 
 
-@pytest.mark.slow
 @given(happening=events(deadlines=NEAR_OR_FAR), rules=rules_of_tests)
 def test_a_plain_simulation_gives_the_same_reservations(happening: list[Event], rules: SlotRules) -> None:
     """Slot by slot, from the same public events; the refusals agree too."""
@@ -216,7 +215,6 @@ def test_a_crowd_delays_another_principals_request_by_one_reservation_and_its_ow
     assert request.reservation.leaves_ns - request.reservation.begins_ns <= 16 * SLOT
 
 
-@pytest.mark.slow
 @given(happening=events(deadlines=st.just(FAR)), last=events(deadlines=st.just(FAR)), rules=rules_of_tests)
 def test_a_request_leaves_by_its_estimate_if_nothing_comes_after_it(
     happening: list[Event], last: list[Event], rules: SlotRules

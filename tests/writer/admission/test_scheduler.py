@@ -484,7 +484,6 @@ def scheduler(requests: list[SlotRequest]) -> Iterator[Scheduler]:
         yield made
 
 
-@pytest.mark.slow
 def test_on_the_real_clock_every_slot_is_what_the_public_events_say(
     scheduler: Scheduler, requests: list[SlotRequest]
 ) -> None:

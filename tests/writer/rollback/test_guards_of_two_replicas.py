@@ -56,7 +56,7 @@ class OneConnectionStore(MemoryStore):
             self._connection.release()
 
 
-@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.slow)])
+@pytest.fixture(params=["memory", "postgres"])
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     """A store with one connection."""
     if request.param == "memory":
@@ -152,7 +152,6 @@ def test_a_checkpoint_is_checked_when_it_begins_and_before_it_ends(*, is_closed:
         assert store.transactions - before == 2
 
 
-@pytest.mark.slow
 def test_two_replicas_with_one_connection_each_begin_six_datasets_at_once(database_url: str, tmp_path: Path) -> None:
     """Twelve writers on two connections: a waiting writer holds no connection."""
     with ExitStack() as opened:

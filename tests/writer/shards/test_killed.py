@@ -28,8 +28,6 @@ from tests.rotation import some_of
 from tests.waiting import until
 from tests.writer.shards.spread import KEYS, filled, findings
 
-pytestmark = pytest.mark.slow
-
 SHARDS = 2
 Death = tuple[str, bool]
 """A call, and whether the process is killed as soon as it was sent, and not before."""
