@@ -9,7 +9,7 @@ BROKEN_PIPE = 141  # as a shell reports a process that SIGPIPE ended
 
 
 def run() -> int:
-    """Run the command line; a reader that closes early, such as `head`, is no error of ours."""
+    """Run the command line; a reader of the output that stops early, such as `head`, causes no error."""
     try:
         for stream in (sys.stdout, sys.stderr):
             getattr(stream, "reconfigure", lambda **_: None)(errors="replace")

@@ -1,7 +1,7 @@
-"""Answers as a server sends them, checked against their own axes: what is made of one later cannot fail or grow.
+"""Answers as a server sends them, checked against their own axes, so that later work on an answer cannot fail or grow.
 
-An answer says its shape three times: by `dimension`, by `axes` and by what it lists. A server that lies may say three
-things, and axes of a few bytes may stand for labels without end.
+An answer states its shape three times: by `dimension`, by `axes` and by the lengths of its lists. A lying server may
+state three different shapes, and a few bytes of axes may stand for endless labels.
 """
 
 import math
@@ -21,13 +21,13 @@ from sparing._errors import misread
 from sparing._labels import Labels
 
 ITEM: Final = "select"
-"""The name under which a label has its item, which no column has."""
+"""The key of a label under which its item stands; no column has this name."""
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _DATE_LENGTH: Final = 10
 
 
 def answer_of(reply: object) -> Answer:
-    """The answer that a reply describes. Raises APIReplyError, also where its parts do not fit each other."""
+    """The answer that a reply describes. Raises APIReplyError for a malformed reply, or one that contradicts itself."""
     answer = read(Answer, reply)
     with misread("the reply is not an Answer"):
         _check(answer)
@@ -51,7 +51,7 @@ def _check(answer: Answer) -> None:
 
 
 def _check_precisions(answer: Answer) -> None:
-    """The noise is of all items, or of each."""
+    """Refuse an answer unless sigma, grid and half width are all one number, or all have one number per item."""
     count = len(items_of(answer.axes))
     of_items = answer.sigma, answer.grid, answer.half_width_95
     _require(len({isinstance(each, tuple) for each in of_items}) == 1, "only some of its precisions are of each item")
@@ -65,7 +65,7 @@ def _fits(numbers: PerItem, count: int) -> bool:
 
 
 def _check_labels(answer: Answer, names: Sequence[str], items: Sequence[Mapping[str, Any]]) -> None:
-    """One for each number, with the groups, the item and what the item is divided by."""
+    """Refuse an answer unless each number has one label, which names the groups, the item and the item's own parts."""
     _require(len(answer.labels) == answer.dimension, f"it has {len(answer.labels)} labels of {answer.dimension}")
     expected = [{*names, ITEM, *own} for item in items for own in [_own_names(item)] for _ in range(item["size"])]
     labels: Sequence[dict[str, object]] = answer.labels  # type: ignore[assignment]  # as they were read from JSON
@@ -88,7 +88,7 @@ def _own_names(item: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _group_size(axis: Mapping[str, Any]) -> int:
-    """The size of an axis of a column, which has as many values."""
+    """The size of a column's axis. Raises ValueError if the axis lists another number of values."""
     _require(isinstance(axis["column"], str), "a column has no name")
     size = _size(axis)
     if "categories" in axis:
@@ -116,7 +116,7 @@ def _check_times(axis: Mapping[str, Any], size: int) -> None:
 
 
 def _item_size(item: Mapping[str, Any]) -> int:
-    """The size of a select item, whose parts have as many numbers."""
+    """The size of a select item. Raises ValueError if the item's parts do not make up this size."""
     title, size = item[ITEM], _size(item)
     _require(isinstance(title, str), "an item has no title")
     _require(isinstance(item.get("item", 0), int), "an item has no place")

@@ -20,10 +20,10 @@ from sparing._result_names import ResultNames
 from sparing._rounding import with_error, with_half_widths
 
 SHOWN_MAX: Final = 20
-"""Numbers that a notebook shows of an answer."""
+"""The most numbers of an answer that a notebook shows."""
 _BAR_PX: Final = 160
 _NAMED_MAX: Final = 3
-"""Averages that a sentence names."""
+"""The most averages that one sentence names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +34,13 @@ class Interval:
     high: float
 
     def __contains__(self, number: float) -> bool:
-        """Tell whether a number lies in it, its ends included."""
+        """Tell whether a number lies in the interval, ends included."""
         return self.low <= number <= self.high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """One of the largest numbers of an answer; `is_certain` if, at the confidence, it is among the k largest."""
+    """One of the k largest numbers of an answer; `is_certain` if the noise leaves no doubt about this."""
 
     label: Mapping[str, object]
     value: float
@@ -62,20 +62,23 @@ class Average:
 
     @property
     def is_useless(self) -> bool:
-        """Tell whether its interval at 95 % is all that the declared bounds allow."""
+        """Tell whether the interval at 95 % is as wide as the declared bounds, and so says nothing."""
         return self.bounds is not None and self.interval() == self.bounds
 
     def distances(self, confidence: float = 0.95) -> tuple[float, float]:
-        """The distances to the ends of its interval."""
+        """The distances from the value to the two ends of the interval."""
         around = self.interval(confidence)
         return self.value - around.low, around.high - self.value
 
     def interval(self, confidence: float = 0.95) -> Interval:
-        """Holds what was counted with at least this confidence; ValueError for one not above 0 and below 1."""
+        """The interval that holds the number without noise, with at least this confidence.
+
+        Raises ValueError for a confidence not above 0 and below 1.
+        """
         return self.interval_at(confidence)
 
     def half_width(self, confidence: float = 0.95) -> float:
-        """The distance to the further end of its interval."""
+        """The distance from the value to the further end of the interval."""
         return max(self.distances(confidence))
 
 
@@ -83,9 +86,9 @@ class Average:
 class Answer:
     """A released answer: the exact clipped sum over all individuals that could afford the query, plus noise.
 
-    That sum is what was counted. The truth, which those who could not pay and what was clipped belong to, may be
-    further off than `half_width_95`; while `coverage_certified`, no individual with the dataset's limit was left out.
-    `values` has one number per coordinate, in the order of `labels`; each is a multiple of `grid`. Where items have
+    That sum is what was counted. The truth also includes the individuals that could not pay, and is not clipped: it may
+    be further off than `half_width_95`. If `coverage_certified`, no individual with the dataset's limit was left out.
+    `values` has one number per coordinate, in the order of `labels`; each is a multiple of `grid`. If items have
     precisions of their own, `sigma`, `grid` and `half_width_95` have a number for each item.
     """
 
@@ -116,15 +119,15 @@ class Answer:
     table: str  # that was asked, whose columns labels and axes name
 
     def __post_init__(self) -> None:
-        """Above 10,000 coordinates the service sends no labels."""
+        """Make the labels from the axes if the service sent none, as it does above 10,000 coordinates."""
         if not self.labels and self.axes:
             object.__setattr__(self, "labels", Labels(self.axes))
 
     def named(self, dataset: Dataset) -> "Answer":
-        """The answer with labels from the public schema, where above 10,000 coordinates its axes do not have them.
+        """The answer with labels completed from the public schema; only answers above 10,000 coordinates need this.
 
-        Categories of which more than 1,000 are listed, bins of a width and parts of the calendar are numbered from 0
-        otherwise, in their order.
+        Without it, such an answer numbers three kinds of values from 0 in their order: more than 1,000 categories, bins
+        of a width, and parts of the calendar.
         """
         if not isinstance(self.labels, Labels):
             return self
@@ -133,7 +136,7 @@ class Answer:
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """Reasons beside the noise why the numbers may not be the truth, a sentence each; every surface shows them."""
+        """Sentences on why the numbers may differ from the truth by more than noise; all forms of output show them."""
         return (*self.missing, *self.notes, *_words_of(self.averages))
 
     @property
@@ -143,12 +146,12 @@ class Answer:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The sentence that people may be missing; none where `coverage_certified`."""
+        """The sentence that people may be missing; empty if `coverage_certified`."""
         return () if self.coverage_certified or not self.coverage_words else (self.coverage_words,)
 
     @property
     def value(self) -> float:
-        """The number that was asked for, which may be an average; ValueError where there are several."""
+        """The one number that was asked for, which may be an average. Raises ValueError if there are several."""
         _, values, _ = self.measured()
         if len(values) != 1:
             raise ValueError(f"this answer has {len(values)} values; use .{'averages' if self.averages else 'values'}")
@@ -156,37 +159,39 @@ class Answer:
 
     @property
     def sigmas(self) -> tuple[float, ...]:
-        """The standard deviation of the noise in each coordinate, that of its item."""
+        """The standard deviation of the noise in each coordinate."""
         return by_coordinate(self.sigma, self.axes, self.dimension)
 
     @property
     def grids(self) -> tuple[float, ...]:
-        """`grid` of each coordinate, that of its item."""
+        """The grid of each coordinate."""
         return by_coordinate(self.grid, self.axes, self.dimension)
 
     @property
     def half_widths(self) -> tuple[float, ...]:
-        """`half_width_95` of each coordinate, that of its item."""
+        """The half width of each coordinate at 95 %."""
         return by_coordinate(self.half_width_95, self.axes, self.dimension)
 
     def half_width(self, confidence: float = 0.95, *, simultaneous: bool = False) -> float:
-        """The distance within which each number is of what was counted, with at least this confidence.
+        """The largest distance of each number from what was counted, with at least this confidence.
 
-        With `simultaneous`, all numbers are, at once: the noise of the d coordinates is independent, so that each
-        needs confidence^(1/d). Raises ValueError for a confidence not above 0 and below 1, and where items have
-        precisions of their own: `intervals` has those of each number.
+        With `simultaneous`, the confidence is that all numbers are within the distance at once. As the noise of the d
+        coordinates is independent, each coordinate then needs confidence^(1/d).
+
+        Raises ValueError for a confidence not above 0 and below 1, and if items have precisions of their own: use
+        `intervals` then.
         """
         return common(self._half_width(confidence, simultaneous=simultaneous))
 
     def intervals(self, confidence: float = 0.95, *, simultaneous: bool = False) -> tuple[Interval, ...]:
-        """An interval around each number, as `half_width` says."""
+        """The interval around each number; the arguments are those of `half_width`."""
         widths = self._half_widths(confidence, simultaneous=simultaneous)
         return tuple(
             Interval(low=value - width, high=value + width) for value, width in zip(self.values, widths, strict=True)
         )
 
     def interval(self, confidence: float = 0.95) -> Interval:
-        """The interval around `value`; ValueError where there are several numbers."""
+        """The interval around `value`. Raises ValueError if there are several numbers."""
         if len(self.averages) == 1:
             return self.averages[0].interval(confidence)
         width = self.half_width(confidence)
@@ -210,8 +215,8 @@ class Answer:
     def top(self, k: int, *, confidence: float = 0.95) -> tuple[Ranked, ...]:
         """The k largest numbers, and which of them are certainly among the k largest of what was counted.
 
-        All statements hold at once with at least this confidence: a number is certain if its simultaneous interval
-        lies above those of all numbers but k - 1. Raises ValueError for k below 1.
+        All statements hold at once with at least this confidence. A number is certain if its simultaneous interval lies
+        above the intervals of all numbers outside the k. Raises ValueError for k below 1.
         """
         if k < 1:
             raise ValueError(f"k must be at least 1, got {k}")
@@ -234,25 +239,27 @@ class Answer:
 
     @property
     def matrix(self) -> Any:  # noqa: ANN401 - as above
-        """The symmetric matrix of `moments`, with a row for each feature; of a gradient, a number for each feature.
+        """The symmetric matrix (d, d) of the moments of d features, or a gradient as an array (d,).
 
-        A gradient of several classes has a row for each. Raises ValueError for other items, ImportError without numpy.
+        A gradient of several classes is an array (classes, d). Raises ValueError for other items, ImportError without
+        numpy.
         """
         return matrix_of(self.values, self.axes, _library("numpy"))
 
     def to_pandas(self) -> Any:  # noqa: ANN401 - as above
-        """One row for each number: its label by column, `value` and `half_width_95`. Raises ImportError.
+        """A pandas data frame with a row for each number: its label by column, `value` and `half_width_95`.
 
-        `coverage_certified` is a column too, so that it stays with the numbers, and `attrs["caveats"]` has the words.
-        A query with averages has a row for each of them, and also the ends of its interval, `low_95` and `high_95`.
-        Beside a column of the data of the same name, that of the result has an underscore at its end: `value_`.
+        `coverage_certified` is a column too, so that it stays with the numbers, and `attrs["caveats"]` has the caveats.
+        A query with averages has a row for each average, and the columns `low_95` and `high_95` for the ends of its
+        interval. If the data has a column of the same name, the result's column gets an underscore: `value_`. Raises
+        ImportError without pandas.
         """
         frame = _library("pandas").DataFrame(self._columns())
         frame.attrs["caveats"] = list(self.caveats)
         return frame
 
     def to_polars(self) -> Any:  # noqa: ANN401 - as above
-        """The columns of `to_pandas` as a data frame of polars. Raises ImportError."""
+        """The columns of `to_pandas` as a data frame of polars. Raises ImportError without polars."""
         return _library("polars").DataFrame(self._columns(), strict=False)
 
     def to_arrow(self) -> Any:  # noqa: ANN401 - as above
@@ -261,10 +268,10 @@ class Answer:
         return table.replace_schema_metadata({"caveats": "\n".join(self.caveats)})
 
     def plot(self, ax: Any = None, *, item: str | None = None, confidence: float = 0.95) -> Any:  # noqa: ANN401 - as above
-        """Points with error bars on matplotlib axes, by default new ones, which are returned.
+        """Draw the numbers as points with error bars, and return the matplotlib axes, which are new ones by default.
 
-        With `item`, as labels have it, of this item alone: a count and a sum have scales of their own. Raises
-        ValueError where there is no such item, and ImportError without matplotlib.
+        `item`, a title as in the labels, draws this item alone: counts and sums differ in scale. Raises ValueError for
+        an unknown item, and ImportError without matplotlib.
         """
         measured = zip(*self.measured(confidence), strict=True)
         chosen = [each for each in measured if item is None or each[0]["select"] == item]
@@ -295,7 +302,7 @@ class Answer:
         return f"Answer({shown}{more}, dimension={self.dimension}, id={self.id!r})"
 
     def _repr_html_(self) -> str:
-        """A table with error bars, of the first numbers, for notebooks."""
+        """An HTML table of the first numbers with error bars, for notebooks."""
         labels, values, distances = self.measured()
         labels, values, distances = labels[:SHOWN_MAX], values[:SHOWN_MAX], distances[:SHOWN_MAX]
         ends = [abs(value) + max(around) for value, around in zip(values, distances, strict=True)]
@@ -315,9 +322,10 @@ class Answer:
     def measured(
         self, confidence: float | None = None
     ) -> tuple[Sequence[Mapping[str, object]], Sequence[float], Sequence[tuple[float, float]]]:
-        """The labels, numbers and distances to the ends of the intervals: of the averages, where there are any.
+        """The labels, the numbers, and the distances from each number to the ends of its interval.
 
-        Without a confidence, intervals are at 95 %, of numbers that the service counted as it states them.
+        They are those of the averages if there are any. Without a confidence, intervals are at 95 %; the half widths of
+        counted numbers are then as the service states them.
         """
         if not self.averages:
             widths = self.half_widths if confidence is None else self._half_widths(confidence)
@@ -342,7 +350,7 @@ class Answer:
 
 
 def _row(name: str, value: float, distances: tuple[float, float], largest: float) -> str:
-    """The bar is the value, and the lighter part behind it the interval."""
+    """An HTML table row with a bar for the value, and a lighter bar behind it for the interval."""
     scale, (shown, below, above) = _BAR_PX / largest, (min(abs(each), largest) for each in (value, *distances))
     bar = (
         f'<div style="width:{_BAR_PX}px;background:#8882;position:relative;height:1em">'
@@ -364,7 +372,7 @@ def _beside(shown: Sequence[tuple[str, str]]) -> str:
 
 
 def _words_of(averages: Sequence[Average]) -> Iterator[str]:
-    """A sentence on each reason why an average is less than its number says, with the averages that it is of."""
+    """The sentences that warn of averages: those with useless intervals, and those interpolated within a wide bin."""
     useless = [each for each in averages if each.is_useless]
     if useless:
         yield f"The interval is the whole domain, and so of no use: {_named(useless)}."
@@ -374,7 +382,7 @@ def _words_of(averages: Sequence[Average]) -> Iterator[str]:
 
 
 def _named(averages: Sequence[Average]) -> str:
-    """The first few by their items and groups."""
+    """The first few averages by their items and groups, and the number of the rest."""
     names = []
     for each in averages[:_NAMED_MAX]:
         groups = ", ".join(str(value) for name, value in each.label.items() if name != "select")
@@ -384,7 +392,7 @@ def _named(averages: Sequence[Average]) -> str:
 
 
 def _texts(labels: Sequence[Mapping[str, object]]) -> list[str]:
-    """The groups of each label, and its item where there are no groups or several items."""
+    """The groups of each label as a text; with the item if there are several items or no groups."""
     has_items = len({label.get("select") for label in labels}) > 1
     found = []
     for label in labels:
@@ -395,7 +403,7 @@ def _texts(labels: Sequence[Mapping[str, object]]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """The text as matplotlib draws it letter by letter: between two dollars it would read a formula."""
+    """The text with its dollars escaped, as matplotlib reads a formula between two dollars."""
     return text.replace("$", r"\$")
 
 

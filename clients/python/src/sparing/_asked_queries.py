@@ -1,4 +1,4 @@
-"""Queries of which each depends on the answer before: asked by a client that waits, or by an asynchronous one."""
+"""Sequences of queries, each made from the answer before, for a waiting and for an asynchronous client."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from sparing._expressions import Condition
 Builder = TypeVar("Builder", bound=QuerySteps)
 Result = TypeVar("Result")
 Asked: TypeAlias = Generator[Builder, Answer, Result]
-"""Yields a query, is sent its answer, and returns the result of all."""
+"""A generator that yields queries, is sent the answer to each, and returns the result of all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source(Generic[Builder]):
-    """The individuals that queries count, and the share of the budget that all of them cost at most."""
+    """The individuals that some queries count, and the share of the budget that all these queries together may cost."""
 
     query: Callable[[], Builder]
     where: Condition | None
@@ -25,7 +25,7 @@ class Source(Generic[Builder]):
 
 
 def answered(asked: Asked[QueryBuilder, Result], run: str | None) -> Result:
-    """Ask the queries one after the other, under the idempotency keys `run-0`, `run-1` and so on."""
+    """The result of queries, asked one after the other under the idempotency keys `run-0`, `run-1` and so on."""
     try:
         query = next(asked)
         for number in count():
@@ -36,7 +36,7 @@ def answered(asked: Asked[QueryBuilder, Result], run: str | None) -> Result:
 
 
 async def answered_async(asked: Asked[AsyncQueryBuilder, Result], run: str | None) -> Result:
-    """Ask the queries of an asynchronous client one after the other, under the keys of `answered`."""
+    """The result of queries that an asynchronous client asks as `answered` does."""
     try:
         query = next(asked)
         for number in count():

@@ -58,19 +58,20 @@ class AsyncClient:
         Args:
             base_url: the service's address; default: the environment variable SPARING_URL.
             api_key: default: the environment variable SPARING_API_KEY.
-            timeout: seconds that one try may take as a whole, as `Client` takes it.
+            timeout: seconds that one try may take as a whole; `Client` says what is added for files.
             max_retries: the number of retries of a failed request, where that is safe.
             reply_bytes_max: the most bytes of one reply, unpacked; a longer one is an APIReplyError.
             transport: replaces the network in tests.
             sleep: waits for some seconds; for tests.
             rng: uniform on [0, 1), for the random part of waiting; for tests.
             environ: the environment variables; default: those of the process.
-            before_sending: as `Client` takes it, or a coroutine function. It is called in the thread of the event loop.
+            before_sending: a function as `Client` takes it, or a coroutine function; called in the thread of the event
+                loop.
 
         Raises:
-            ValueError: no address or no key is given, or one that cannot be sent; `timeout`, `max_retries` or
+            ValueError: the address or the key is missing or cannot be sent; or `timeout`, `max_retries` or
                 `reply_bytes_max` is out of range.
-            TypeError: one of these is not a number.
+            TypeError: `timeout`, `max_retries` or `reply_bytes_max` is not a number.
         """
         connection = Connection.of(base_url, api_key, environ)
         sender = AsyncSender(
@@ -93,7 +94,7 @@ class AsyncClient:
         self.me = AsyncMe(sender)
 
     def with_options(self, *, timeout: float | None = None, max_retries: int | None = None) -> Self:
-        """A client with other options for some requests; see `Client.with_options`. Closing either closes both."""
+        """A client with other options for some requests; see `Client.with_options`. Closing one client closes both."""
         other = copy.copy(self)
         other._use(self._sender.with_options(timeout=timeout, max_retries=max_retries))  # noqa: SLF001 - one's own class
         return other

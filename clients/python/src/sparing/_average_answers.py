@@ -1,4 +1,4 @@
-"""The averages of an answer: means and other numbers that are worked out, each in its group with an interval."""
+"""The averages of an answer: means and other numbers worked out from it, with an interval for each group."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -11,13 +11,13 @@ from sparing._rooms.estimates import QUANTILE_95, EstimatedItem, Noisy, Released
 ITEMS_MAX: Final = 64
 PARTS_MAX: Final = 3
 LABELLED_MAX: Final = 10_000
-"""The most numbers that have labels, and estimates."""
+"""The dimension above which an answer has neither labels nor estimates."""
 
 
 def averages_of(answer: Answer, estimates: Mapping[str, Any] | None) -> tuple[Average, ...]:
-    """The averages of an answer, by what it states of them; they are worked out from its own numbers.
+    """The averages that a reply's `estimates` describe, worked out from the numbers of its answer.
 
-    Raises ArithmeticError, LookupError, TypeError or ValueError where it states what cannot be.
+    Raises ArithmeticError, LookupError, TypeError or ValueError if the description is impossible.
     """
     if estimates is None:
         return ()

@@ -6,7 +6,7 @@ from typing import Final
 from sparing._expressions import Column, Exact, Item, Literal, Number, Value, literal_json, of_value, plain
 
 AVERAGES: Final = frozenset({"mean", "variance", "stddev", "quantile", "ratio", "difference"})
-"""The kinds of such items; an answer has them in `averages`."""
+"""The kinds of composite items; an answer has their results in `averages`."""
 
 
 def mean(value: str | Value) -> Item:
@@ -29,7 +29,7 @@ def quantile(
 ) -> Item:
     """The point below which this share of the rows with a value lies; 0.5 for the median.
 
-    It follows from counts in 64 bins between the declared bounds, in as many as `bins` says, or between `edges`.
+    It is interpolated from counts in bins: 64 or `bins` of them between the declared bounds, or those between `edges`.
 
     Raises ValueError for a probability that is not above 0 and below 1.
     """
@@ -50,7 +50,7 @@ def ratio(of: Item, to: Item) -> Item:
 def difference(of: Item, by: str | Column, *, first: Literal, second: Literal) -> Item:
     """The second group of a column less the first: `difference(mean("income"), "treated", first=False, second=True)`.
 
-    The column is in `group_by` too. The item is a mean, a variance, a standard deviation, a ratio, a count or a sum.
+    `by` must also be in `group_by`. `of` is a mean, a variance, a standard deviation, a ratio, a count or a sum.
     """
     name = by.name if isinstance(by, Column) else by
     groups = {"from": literal_json(first), "to": literal_json(second)}
@@ -58,5 +58,5 @@ def difference(of: Item, by: str | Column, *, first: Literal, second: Literal) -
 
 
 def is_average(item: Mapping[str, object]) -> bool:
-    """Tell whether the service works an item out, from its JSON."""
+    """Tell whether an item, given as its JSON, is a composite one."""
     return not AVERAGES.isdisjoint(item)

@@ -1,4 +1,4 @@
-"""Levels of bins to ask for, and the bins that an answer is of."""
+"""Levels of bins for a hierarchical histogram, and the bins of an answer."""
 
 import math
 import re
@@ -13,16 +13,16 @@ from sparing._expressions import Column, Group, Number, plain
 def bin_levels(column: str | Column, edges: Iterable[Number], *, branching: int = 4) -> tuple[Group, ...]:
     """The bins of a hierarchical histogram as keys to group by, from the finest level to the coarsest.
 
-    Ask a query for each key, all with one sigma, and give the answers to `consistent_histogram`. An individual is in
-    one bin of each level and is charged for each: k levels cost k / (2 sigma^2). The coarsest level has at most
-    2 * branching bins; a total would cost a level more and make no quantile more precise.
+    Ask a query for each key, all with the same sigma, and give the answers to `consistent_histogram`. An individual is
+    in one bin of each level and is charged for each level: k levels cost k / (2 sigma^2). The coarsest level has at
+    most 2 * branching bins; a further level with only the total would cost more and make no quantile more precise.
 
     Args:
         column: a column of numbers.
-        edges: those of the finest bins, increasing; from bound to bound, so that no row is outside of them. The service
-            takes up to 10,001.
-        branching: how many bins at most the next level merges into one. 4 is close to the best for quantiles at a given
-            cost, from a dozen bins to thousands.
+        edges: the increasing edges of the finest bins, at most 10,001, from the column's lower to its upper bound, so
+            that no row is outside of them.
+        branching: the most bins of a level that the next level merges into one. From a dozen bins to thousands, 4 gives
+            nearly the most precise quantiles at a given cost.
 
     Raises:
         TypeError: an edge is not a finite number.
@@ -39,10 +39,10 @@ def bin_levels(column: str | Column, edges: Iterable[Number], *, branching: int 
 
 
 def bins_of(released: Released, item: str, fixed: Collection[str], name: str) -> tuple[str, tuple[float, ...]]:
-    """The column of bins of an item, and their edges; `fixed` columns are left aside.
+    """The column whose bins an item is counted by, and the edges of the bins; `fixed` columns are ignored.
 
-    Integers that are not binned fill a bin each, up to the next integer. Raises ValueError or TypeError, which name the
-    argument, unless there is one such column and it has numbers.
+    If the column is of integers without bins, each integer is a bin up to the next one. Raises ValueError or TypeError
+    unless exactly one column is left and it has bins of numbers; the message calls the answer `name`.
     """
     axes = {str(axis["column"]): axis for axis in _axes(released, item)}
     if unknown := [column for column in fixed if column not in axes]:
@@ -56,7 +56,7 @@ def bins_of(released: Released, item: str, fixed: Collection[str], name: str) ->
 
 
 def _axes(released: Released, item: str) -> list[Mapping[str, object]]:
-    """The axes of the groups and, of a histogram, that of its values."""
+    """The axes of the groups, and for a histogram the axis of its values."""
     found = [axis for axis in released.axes if "column" in axis]
     for axis in released.axes:
         items = axis.get("select", ())

@@ -12,26 +12,26 @@ _CHUNK_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The bytes of one try; `length` is their number, None if it is not known before they are read."""
+    """The bytes to send in one try; `length` is their number, None if it is unknown before they are read."""
 
     content: Content
     length: int | None
 
     def close(self) -> None:
-        """Close the file, if it is one."""
+        """Close the content, if it is a file."""
         getattr(self.content, "close", lambda: None)()
 
 
 @dataclass(slots=True)
 class Sent:
-    """The number of bytes sent so far, of `total`, as `progress` receives it."""
+    """A counter of the bytes sent so far, which reports them and `total` to `progress`."""
 
     progress: Progress | None
     total: int | None
     sent: int = 0
 
     def add(self, chunk: bytes) -> None:
-        """Count a chunk that has been taken; an empty one tells of the beginning."""
+        """Count a chunk that was sent, and report; an empty chunk reports the beginning."""
         self.sent += len(chunk)
         if self.progress is not None:
             self.progress(self.sent, self.total)
@@ -61,7 +61,7 @@ def chunks(content: Content) -> Iterator[bytes]:
 
 
 def _size(content: Content) -> int | None:
-    """The number of bytes, where it is known before they are read."""
+    """The number of bytes, or None if it is unknown before they are read."""
     if isinstance(content, bytes):
         return len(content)
     if isinstance(content, io.BytesIO | io.BufferedReader) and content.seekable():

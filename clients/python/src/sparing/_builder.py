@@ -39,44 +39,44 @@ Steps = TypeVar("Steps", bound="QuerySteps")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class QuerySteps:
-    """The steps of a query so far. Each gives a new one, so that a part may be used again; nothing is sent."""
+    """An unfinished query. Each step returns a new query, so that any may be used again; nothing is sent."""
 
     _asked: QueryRequest
     _items: tuple[tuple[Item, ItemNoise], ...]
 
     def where(self, condition: Condition) -> Self:
-        """Count rows of which this holds too."""
+        """Keep only rows for which this condition holds too."""
         if not isinstance(condition, Condition):
             raise TypeError(f"where takes a condition such as col('age') >= 40, not {condition!r}")
         before = self._asked.get("where")
         return self._with({"where": condition if before is None else before & condition})
 
     def group_by(self, *keys: GroupKey) -> Self:
-        """One group for each combination of values, empty ones included; after the keys given before."""
+        """Add keys: the answer has a group for each combination of their values, also for combinations without rows."""
         before = self._asked.get("group_by", ())
         return self._with({"group_by": [*(before if isinstance(before, list) else []), *keys]})
 
     def count(self, **noise: Unpack[ItemNoise]) -> Self:
-        """Select the number of rows. Every item may have a precision of its own, as `.count(sigma=5)`."""
+        """Select the number of rows. Every item may have a precision of its own, as in `.count(sigma=5)`."""
         return self._selecting(count(), noise)
 
     def count_individuals(self, **noise: Unpack[ItemNoise]) -> Self:
-        """Select the number of individuals with at least one such row."""
+        """Select the number of individuals with at least one selected row."""
         return self._selecting(count_individuals(), noise)
 
     def active(self, share: Exact, **noise: Unpack[ItemNoise]) -> Self:
-        """Select the number of individuals that have at least this share of the dataset's budget left; it stands alone.
+        """Select the number of individuals with at least this share of the dataset's budget left, as the only item.
 
-        Each of them pays for the query: the share is no smaller than that of its worst case.
+        Each individual that is counted pays for the query: its worst case may not exceed the share.
         """
         return self._selecting(active(share), noise)
 
     def exhausted(self) -> Self:
-        """Select the next tick of the dataset's monitor; it stands alone, without a noise, and charges nobody."""
+        """Select the next tick of the dataset's monitor as the only item, without a noise; it charges no individual."""
         return self._selecting(exhausted(), {})
 
     def moments(self, features: Sequence[AnyFeature], *, intercept: bool = False, **noise: Unpack[ItemNoise]) -> Self:
-        """Select the products of each pair of features, summed; it stands alone, and `answer.matrix` has the square."""
+        """Select the summed products of each pair of features as the only item; `answer.matrix` is their matrix."""
         return self._selecting(moments(features, intercept=intercept), noise)
 
     def gradient(
@@ -90,7 +90,7 @@ class QuerySteps:
         residual_clip: Exact | None = None,
         **noise: Unpack[ItemNoise],
     ) -> Self:
-        """Select the gradient of a linear model's loss at parameters; it stands alone, and `answer.matrix` has it."""
+        """Select the gradient of a linear model's loss at some parameters as the only item; `answer.matrix` has it."""
         item = gradient(
             loss,
             target=target,
@@ -108,7 +108,7 @@ class QuerySteps:
     def histogram(
         self, column: str | Group, *, values: Iterable[Literal] | None = None, **noise: Unpack[ItemNoise]
     ) -> Self:
-        """Select a count for each declared value of a column, for each of `values`, or for each part of one."""
+        """Select a count for each declared value of a column, each of `values`, or each bin or calendar part."""
         return self._selecting(histogram(column, values=values), noise)
 
     def linear(
@@ -120,7 +120,8 @@ class QuerySteps:
     def mean(self, value: str | Value, *, weight: float = 1) -> Self:
         """Select the mean of a column or of a calculated value, over the rows that have one.
 
-        The service works it out from linear items, which a share or rho is divided among; `answer.averages` has it.
+        The service works it out from linear items, among which a share or a rho is divided; `answer.averages` has the
+        mean.
         """
         return self._selecting(mean(value), {"weight": weight})
 
@@ -141,10 +142,10 @@ class QuerySteps:
         edges: Iterable[Number] | None = None,
         weight: float = 1,
     ) -> Self:
-        """Select the point below which this share of the rows lies: 0.5 for the median.
+        """Select the point below which this share of the rows with a value lies: 0.5 for the median.
 
-        It follows from counts in bins between the declared bounds, by default 64, or between `edges`; quantiles of one
-        value with the same bins share their counts.
+        It is interpolated from counts in bins: 64 or `bins` of them between the declared bounds, or those between
+        `edges`. Quantiles of one value with the same bins share their counts.
         """
         return self._selecting(quantile(value, probability, bins=bins, edges=edges), {"weight": weight})
 
@@ -153,33 +154,34 @@ class QuerySteps:
         return self._selecting(ratio(of, to), {"weight": weight})
 
     def difference(self, of: Item, by: str | Column, *, first: Literal, second: Literal, weight: float = 1) -> Self:
-        """Select what the second group of a column of `group_by` is above the first, in a mean or another item."""
+        """Select an item, such as a mean, in the second group of the column `by` less the same in the first."""
         return self._selecting(difference(of, by, first=first, second=second), {"weight": weight})
 
     def clip(self, l2_clip: ByItem) -> Self:
-        """Bound the L2 norm of one individual's part; of several items, of the part in each."""
+        """Bound the L2 norm of one individual's vector; a list has a bound for each of several items."""
         return self._with({"l2_clip": l2_clip})
 
     def rows(self, count: int) -> Self:
-        """Let an individual with more selected rows of events count as one with so many: each has a part of the weight.
+        """Let an individual with more than `count` selected events weigh as much as one with `count`.
 
-        Counts and sums are then no whole numbers, and too small where individuals have more rows.
+        Each of its events then counts for a fraction: counts and sums are no whole numbers any more, and too small if
+        individuals have more events.
         """
         return self._with({"rows": count})
 
     def noise(self, **noise: Unpack[NoiseRequest]) -> Self:
         """State the noise: by exactly one of `sigma`, `rho`, `share`, `half_width` with `confidence`, and `scale`.
 
-        A `scale` is of Laplace noise, which the other ways get with `mechanism="laplace"`.
+        `scale` is the scale of Laplace noise; the other arguments mean Gaussian noise unless `mechanism="laplace"`.
 
-        With several items `sigma` and `half_width` may be lists with one number for each, and `weights` divide `rho`
-        or `share` otherwise than in equal parts.
+        With several items, `sigma` and `half_width` may be lists with a number for each item, and `weights` divide
+        `rho` or `share` in unequal parts.
         """
         kept = {name: value for name, value in self._asked.items() if name not in NoiseRequest.__annotations__}
         return replace(self, _asked={**kept, **noise})  # type: ignore[typeddict-item]
 
     def reduce(self, function: str) -> Self:
-        """Ask for one number of the exact sum, with one noise: `max`, its largest coordinate, or `norm`, its length."""
+        """Ask for one number of the exact sum, noise added: `max`, its largest coordinate, or `norm`, its length."""
         return self._with({"reduce": function})
 
     def rule(self, rule: str) -> Self:
@@ -187,17 +189,17 @@ class QuerySteps:
         return self._with({"rule": rule})
 
     def fresh(self) -> Self:
-        """Do not take an answer that was released before."""
+        """Ask for a fresh answer, not for one that was released before."""
         return self._with({"reuse": False})
 
     @property
     def dataset(self) -> str:
-        """The dataset that is asked."""
+        """The name of the dataset."""
         return self._asked["dataset"]
 
     @property
     def json(self) -> dict[str, object]:
-        """The document that is sent. Raises ValueError without noise."""
+        """The document that is sent. Raises ValueError if no noise is stated."""
         return question_json(self._request)
 
     def __repr__(self) -> str:
@@ -208,7 +210,7 @@ class QuerySteps:
 
     @property
     def _request(self) -> QueryRequest:
-        """The arguments of a query."""
+        """The arguments of `client.queries.ask` for this query."""
         stated = {name: value for name, value in self._asked.items() if name in NoiseRequest.__annotations__}
         noise = noise_of([precision for _, precision in self._items], stated)  # type: ignore[arg-type]
         select = {"select": [item for item, _ in self._items]} if self._items else {}
@@ -223,31 +225,31 @@ class QuerySteps:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class QueryBuilder(QuerySteps):
-    """A query so far. Each step returns a new one, so that a part may be used again; nothing is sent before the end."""
+    """An unfinished query. Each step returns a new query; nothing is sent before `preview` or `run`."""
 
     _sender: Sender
 
     def preview(self) -> Preview:
-        """Everything public about the query, free: no record is touched."""
+        """Everything public about the query. It is free: no record is touched."""
         return self._sender.run(queries.preview(self))
 
     def run(self, *, idempotency_key: str | None = None) -> Answer:
-        """Ask the query and wait for its answer; raises as `client.queries.ask`."""
+        """Ask the query and wait for its answer. Raises the exceptions of `client.queries.ask`."""
         return self._sender.run(queries.ask(self, idempotency_key))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AsyncQueryBuilder(QuerySteps):
-    """A query so far, of an `AsyncClient`. Each step returns a new one; `preview` and `run` are awaited."""
+    """An unfinished query of an `AsyncClient`. Each step returns a new query; `preview` and `run` are awaited."""
 
     _sender: AsyncSender
 
     async def preview(self) -> Preview:
-        """Everything public about the query, free: no record is touched."""
+        """Everything public about the query. It is free: no record is touched."""
         return await self._sender.run(queries.preview(self))
 
     async def run(self, *, idempotency_key: str | None = None) -> Answer:
-        """Ask the query and wait for its answer; raises as `client.queries.ask`."""
+        """Ask the query and wait for its answer. Raises the exceptions of `client.queries.ask`."""
         return await self._sender.run(queries.ask(self, idempotency_key))
 
 
@@ -263,9 +265,9 @@ class DatasetQueries:
         return QueryBuilder(_empty(self.name, from_), (), self._sender)
 
     def sql(self, text: str) -> QueryBuilder:
-        """The query of a SELECT, whose FROM names a table; noise and bounds are given as further steps.
+        """The query of a SELECT, whose FROM names a table; further steps add noise and bounds.
 
-        Raises SQLError where the text has what the dialect does not, and ImportError without sqlglot.
+        Raises SQLError for a text that is not in the dialect, and ImportError without sqlglot.
         """
         listed, found = question_of(text)
         items: tuple[tuple[Item, ItemNoise], ...] = tuple((item, {}) for item in listed)
@@ -276,9 +278,9 @@ class DatasetQueries:
         return self._sender.run(datasets.one(self.name))
 
     def exhausted_curve(self) -> tuple[ExhaustedCount, ...]:
-        """The running counts of exhausted individuals by the ticks that were asked, with their standard errors.
+        """The running counts of exhausted individuals, one for each tick so far, with their standard errors.
 
-        Nothing is asked, and nothing is charged; `query().exhausted().run()` asks for the next tick.
+        They come from released ticks and cost nothing; `query().exhausted().run()` asks for the next tick.
 
         Raises:
             NotFoundError: the dataset has no monitor.
@@ -298,7 +300,7 @@ class AsyncDatasetQueries:
         return AsyncQueryBuilder(_empty(self.name, from_), (), self._sender)
 
     def sql(self, text: str) -> AsyncQueryBuilder:
-        """The query of a SELECT, whose FROM names a table; raises as `DatasetQueries.sql`."""
+        """The query of a SELECT, whose FROM names a table. Raises the exceptions of `DatasetQueries.sql`."""
         listed, found = question_of(text)
         items: tuple[tuple[Item, ItemNoise], ...] = tuple((item, {}) for item in listed)
         return AsyncQueryBuilder({**found, "dataset": self.name}, items, self._sender)
@@ -308,12 +310,12 @@ class AsyncDatasetQueries:
         return await self._sender.run(datasets.one(self.name))
 
     async def exhausted_curve(self) -> tuple[ExhaustedCount, ...]:
-        """The running counts of exhausted individuals; raises as `DatasetQueries.exhausted_curve`."""
+        """The running counts of exhausted individuals. Raises the exceptions of `DatasetQueries.exhausted_curve`."""
         return exhausted_counts(await self._sender.run(datasets.monitor(self.name)))
 
 
 def bounded(query: Steps, *, l2_clip: ByItem | None, rows: int | None, reuse: bool) -> Steps:
-    """A query with the bounds that are given."""
+    """The query with the given bounds added."""
     query = query if l2_clip is None else query.clip(l2_clip)
     query = query if rows is None else query.rows(rows)
     return query if reuse else query.fresh()

@@ -1,7 +1,7 @@
-"""The calls of the API without input or output: generators that yield what is needed and return what is found.
+"""The calls of the API, free of input and output: generators that yield requests and return results.
 
 A `Call[T]` yields requests, is sent the JSON document of each reply, and returns a T. A `Stream[T]` also yields items,
-as they come. A sender drives them and decides nothing but how to wait; the form is that of `httpx.Auth.auth_flow`.
+as they come. A sender runs these generators, and decides only how to wait. `httpx.Auth.auth_flow` has the same form.
 """
 
 from collections.abc import Callable, Generator, Iterable
@@ -25,7 +25,7 @@ class Blocking:
 
 @dataclass(frozen=True, slots=True)
 class Items(Generic[T]):
-    """Items of a stream that have come together; nothing is sent back."""
+    """Items of a stream that arrived in one reply; nothing is sent back."""
 
     items: Iterable[T]
 
@@ -35,12 +35,12 @@ Stream: TypeAlias = Generator[Request | Blocking | Items[T], object, None]
 
 
 def reply_of(model: type[T], request: Request) -> Call[T]:
-    """One request, whose reply describes a `model`."""
+    """The `model` that the reply to one request describes."""
     return read(model, (yield request))
 
 
 def acknowledged(request: Request) -> Call[None]:
-    """One request whose reply says nothing more."""
+    """One request whose reply is ignored."""
     yield request
 
 
@@ -55,7 +55,7 @@ def listing(model: type[T], where: str, **params: str | int | None) -> Stream[T]
 
 
 def listing_by(read_item: Callable[[object], T], where: str, **given: str | int | None) -> Stream[T]:
-    """Every item of a listing, made of its JSON by `read_item`, fetched page by page; None is not sent."""
+    """Every item of a listing, read from JSON by `read_item`, fetched page by page; None among `given` is not sent."""
     params: dict[str, str | int] = {name: value for name, value in given.items() if value is not None}
     cursors = set[str]()
     for _ in range(PAGES_MAX):
@@ -77,7 +77,7 @@ def listing_by(read_item: Callable[[object], T], where: str, **given: str | int 
 
 
 def only(stream: Stream[T], is_kept: Callable[[T], bool]) -> Stream[T]:
-    """The items of a stream that are kept."""
+    """The items of a stream for which `is_kept` is true."""
     reply: object = None
     while True:
         try:

@@ -15,17 +15,18 @@ _PUBLIC = (
     *("analyst_id", "analyst", "asked_at"),
 )
 MISSING_MAX: Final = 10_000
-"""Rows that are listed as missing, of very many."""
+"""The most rows that a check lists as missing."""
 SEQUENCE_MAX: Final = 2**53 - 1
 _EXPONENT_LOW, _EXPONENT_HIGH = -7, 21
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """The result of checking a ledger. It is whole as far as it is shown if `broken` is empty.
+    """The result of checking a ledger. If `broken` is empty, the listed rows are an unbroken chain.
 
-    Keep `hash`, and give it as `kept` the next time: the ledger had it after row `kept_at` and has grown since. If
-    `kept_at` is None, the ledger was written anew, or the hash is of another one.
+    Keep `hash`, and give it as `kept` to the next check. That check's `kept_at` is then the sequence of the row with
+    this hash: the ledger has only grown since. If `kept_at` is None, the ledger was rewritten, or the hash is of
+    another ledger.
     """
 
     entries: int  # rows listed
@@ -39,7 +40,7 @@ class ChainCheck:
     """Rows as the service lists them, the newest first, checked as they come."""
 
     def __init__(self, kept: str | None = None) -> None:
-        """No row so far; `kept` is the hash of an earlier check."""
+        """Begin a check; `kept` is the hash of an earlier check."""
         self._kept, self._kept_at = None if kept is None else kept.strip().lower(), None
         self._entries = 0
         self._newest: str | None = None
@@ -48,7 +49,7 @@ class ChainCheck:
         self._wanted: str | None = None  # the hash required of the next, older row
 
     def add(self, row: object) -> None:
-        """Check the next row. Raises APIReplyError for one that is misshapen."""
+        """Check the next row. Raises APIReplyError for a malformed row."""
         told = _row(row)
         if self._sequence is None:
             self._newest = told["hash"]
@@ -66,7 +67,7 @@ class ChainCheck:
             self._broken.add(told["sequence"])
 
     def result(self) -> Chain:
-        """The chain of the rows so far; entries older than the last one count as missing."""
+        """The result for the rows so far; entries older than the last of these rows count as missing."""
         if self._sequence is not None:
             self._missing(0, self._sequence)
         broken = tuple(sorted(self._broken))
@@ -75,13 +76,13 @@ class ChainCheck:
         )
 
     def _missing(self, older: int, newer: int) -> None:
-        """Note the rows between two, as long as there are not MISSING_MAX: a row may claim any sequence."""
+        """Note the rows between two sequences as missing, at most MISSING_MAX in all: a row may claim any sequence."""
         room = max(MISSING_MAX - len(self._broken), 0)
         self._broken.update(range(max(older + 1, newer - room), newer))
 
 
 def chain_of(rows: Iterable[object], kept: str | None = None) -> Chain:
-    """Check rows as the service lists them, the newest first. Raises APIReplyError for rows that are misshapen."""
+    """The result of checking rows as the service lists them, newest first. Raises APIReplyError for a malformed row."""
     check = ChainCheck(kept)
     for row in rows:
         check.add(row)
@@ -113,7 +114,7 @@ def _query_hash(row: Mapping[str, object]) -> str:
 
 
 def _canonical(value: object) -> str:
-    """Canonical JSON (RFC 8785)."""
+    """The canonical JSON (RFC 8785) of a value."""
     match value:
         case Mapping():
             members = sorted(value.items(), key=lambda member: member[0].encode("utf-16-be"))
@@ -127,7 +128,7 @@ def _canonical(value: object) -> str:
 
 
 def _number(value: float) -> str:
-    """The shortest decimal of a float, as ECMAScript writes it."""
+    """The shortest decimal that reads back as this float, as ECMAScript writes it."""
     if value == 0:
         return "0"
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()

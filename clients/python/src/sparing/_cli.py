@@ -1,6 +1,6 @@
 """The command line for analysts: datasets, queries, previews, history, allowances.
 
-`main` takes everything that it touches as arguments: words, environment, streams, and the options of `Client`.
+`main` takes the words, the environment, the streams and the options of `Client` as arguments, for tests.
 """
 
 import argparse
@@ -51,7 +51,7 @@ _NOTHING_HAPPENED = (InvalidRequestError, AuthenticationError, PermissionDeniedE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Session:
-    """One command: its arguments, its client, and where it reads and writes."""
+    """One command: its arguments, its client, and the streams that it reads and writes."""
 
     arguments: argparse.Namespace
     client: Client
@@ -65,7 +65,7 @@ class _Session:
         self.out.write(f"{shown}\n")
 
     def show_priced(self, found: Answer | Preview, text: Callable[[Any], str]) -> None:
-        """Print an answer or a preview as `show` does, with warnings beside JSON too."""
+        """Print an answer or a preview as `show` does; beside JSON, print the warnings to standard error too."""
         self.show(found, text)
         if self.arguments.json:
             self.err.writelines(f"{line}\n" for line in warning_lines(found))
@@ -80,9 +80,9 @@ def main(
     err: TextIO | None = None,
     **options: Any,  # noqa: ANN401 - of Client
 ) -> int:
-    """Run one command and return its exit status: 0 done, 1 refused, 2 wrong usage, 3 no answer.
+    """Run one command and return its exit status: 0 done, 1 refused, 2 wrong usage, 3 no answer, 130 interrupted.
 
-    Raises SystemExit for `--help`, `--version` and words that are no command, as argparse does. `options` are those of
+    Raises SystemExit for `--help`, `--version` and unknown commands, as argparse does. `options` are passed to
     `Client`, for tests.
     """
     arguments = parser().parse_args(words)
@@ -123,7 +123,7 @@ def _show(session: _Session) -> None:
 
 
 def _query(session: _Session) -> None:
-    """Ask a query; the key is made here, so that it can be shown after any error."""
+    """Ask a query. Its idempotency key is made here, so that it can be shown after any error."""
     asked = asked_of(session.arguments, session.client, session.stdin)
     key = session.arguments.idempotency_key or str(uuid.uuid4())
     try:
@@ -141,9 +141,9 @@ def _preview(session: _Session) -> None:
 
 
 def _unit(session: _Session, told: Answer | Preview) -> str:
-    """The unit of what a query costs: rho of all Gaussian noise, which has no price in epsilon; else the dataset's.
+    """The unit of a query's cost: rho for Gaussian noise, and the dataset's unit for Laplace noise.
 
-    An answer that is there is shown without the unit if the service does not tell it.
+    It is empty if the dataset cannot be read, so that an answer is shown even so.
     """
     if told.scale is None:
         return "rho"
@@ -182,12 +182,12 @@ _COMMANDS: Mapping[str, Callable[[_Session], None]] = {
 
 
 def _is_away(error: SparingError) -> bool:
-    """Tell whether no service answered, or one that cannot work now."""
+    """Tell whether the service did not answer, or cannot work now."""
     return not isinstance(error, APIStatusError) or isinstance(error, UnavailableError)
 
 
 def _told(error: SparingError) -> str:
-    """A failure for people: a problem's title, its detail and its fields."""
+    """The text of a failure: a problem's title, its detail and its fields."""
     if not isinstance(error, APIStatusError):
         return f"{printable(error)}\n"
     fields = [f"  {printable(each.field)}: {printable(each.message)}" for each in error.errors]
@@ -205,7 +205,7 @@ def _json(found: Any) -> str:  # noqa: ANN401 - a model or several
 
 
 def _document(model: Any) -> dict[str, Any]:  # noqa: ANN401 - a model
-    """Its members; of averages the numbers and the ends of their intervals."""
+    """The fields of a model as a JSON object; averages are given by their numbers and the ends of their intervals."""
     if not isinstance(model, Answer):
         return dataclasses.asdict(model)
     document = dataclasses.asdict(dataclasses.replace(model, averages=()))

@@ -1,4 +1,4 @@
-"""The commands of `sparing-client` and their options; the parser and the completion scripts are made from this."""
+"""The commands of `sparing-client` and their options, from which the parser and the completion scripts are made."""
 
 import argparse
 import re
@@ -26,7 +26,7 @@ exit status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """An option; without `value`, the name of what it takes, it takes nothing."""
+    """An option of a command; `value` names its argument, and is None if it takes none."""
 
     name: str
     help: str
@@ -58,21 +58,21 @@ class Command:
 
 
 def whole(text: str) -> int:
-    """An integer in the digits 0 to 9, where `int` also reads `1_000` and other digits. Raises ValueError."""
+    """An integer written in the digits 0 to 9 alone; `int` also reads `1_000`. Raises ValueError for other texts."""
     if re.fullmatch("-?[0-9]{1,18}", text) is None:
         raise ValueError(f"{text!r} is no integer")
     return int(text)
 
 
 def number(text: str) -> float:
-    """A finite number in the digits 0 to 9, where `float` also reads `1_0`, ` 5 ` and `nan`. Raises ValueError."""
+    """A finite number written in the digits 0 to 9. Raises ValueError for others, such as `1_0`, ` 5 ` and `nan`."""
     if re.fullmatch(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text) is None:
         raise ValueError(f"{text!r} is no number")
     return float(text)
 
 
 def numbers(text: str) -> float | list[float]:
-    """One number, or several between commas. Raises ValueError."""
+    """One number, or several separated by commas. Raises ValueError for other texts."""
     found = [number(each) for each in text.split(",")]
     return found if len(found) > 1 else found[0]
 

@@ -21,20 +21,20 @@ class UsageError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A query that can be asked or previewed: a document's arguments, or SQL's steps."""
+    """A query that can be asked or previewed: the arguments of a document, or the steps of a text in SQL."""
 
     client: Client
     document: QueryRequest | None = None
     steps: QueryBuilder | None = None
 
     def ask(self, key: str) -> Answer:
-        """The answer."""
+        """Ask the query under this idempotency key, and return the answer."""
         if self.steps is not None:
             return self.steps.run(idempotency_key=key)
         return self.client.queries.ask(idempotency_key=key, **self._document)
 
     def preview(self) -> Preview:
-        """Everything public about it."""
+        """Everything public about the query."""
         return self.client.queries.preview(**self._document) if self.steps is None else self.steps.preview()
 
     @property
@@ -45,7 +45,7 @@ class Asked:
 
 
 def asked_of(arguments: argparse.Namespace, client: Client, stdin: TextIO) -> Asked:
-    """The query of a command line. Raises UsageError, and what the client raises for wrong SQL."""
+    """The query of a command line. Raises UsageError for wrong usage, and the client's exceptions for wrong SQL."""
     noise = {name: value for name in _NOISE if (value := getattr(arguments, name)) is not None}
     if arguments.sql is not None:
         if arguments.file is not None:
@@ -65,7 +65,7 @@ def asked_of(arguments: argparse.Namespace, client: Client, stdin: TextIO) -> As
 
 
 def request_of(document: object, dataset: str) -> QueryRequest:
-    """The arguments of `client.queries.ask` for a document of the query language. Raises UsageError."""
+    """The arguments of `client.queries.ask` for a document of the query language. Raises UsageError for any other."""
     asked = _object(document, "the query", _MEMBERS)
     if asked.get("version", 1) != 1:
         raise UsageError("version must be 1, the only version there is")

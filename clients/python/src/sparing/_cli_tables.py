@@ -1,4 +1,4 @@
-"""Output for people: aligned tables, and numbers with as many digits as their error bar leaves."""
+"""Output for people: aligned tables, and numbers with the digits that their error bars leave significant."""
 
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -14,14 +14,14 @@ from sparing._rounding import with_error
 
 NUMBERS_SHOWN_MAX = 10_000
 Cell = tuple[str, bool]
-"""A text, and whether it stands to the right."""
+"""A text, and a flag that is true if the text is aligned to the right."""
 Units = Mapping[str, str]
 Told = Callable[[Decimal, str], str]
 _IN_RHO: Units = {}
 
 
 def answer_text(answer: Answer, *, unit: str = "rho") -> str:
-    """The numbers with their labels and half widths, and a line on what they cost, in the unit of their dataset."""
+    """The numbers of an answer with labels and half widths, and a line on the query's cost in this unit."""
     labels, values, distances = answer.measured()
     shown, labels = min(len(values), NUMBERS_SHOWN_MAX), labels[:NUMBERS_SHOWN_MAX]
     names = list(dict.fromkeys(name for label in labels for name in label))
@@ -44,7 +44,7 @@ def answer_text(answer: Answer, *, unit: str = "rho") -> str:
 
 
 def preview_text(preview: Preview, *, unit: str = "rho") -> str:
-    """Everything public about a query, a fact in a row; charges are in the unit of its dataset."""
+    """A table of everything public about a query, with a row for each fact; charges are in this unit."""
     allowed = preview.allowance_left_rho
     left = "no allowance is set" if allowed is None else _amount(allowed, unit)
     facts: dict[str, object] = {
@@ -73,12 +73,12 @@ def preview_text(preview: Preview, *, unit: str = "rho") -> str:
 
 
 def warning_lines(priced: Answer | Preview) -> list[str]:
-    """The warnings of an answer or a preview, which stand before it."""
+    """The lines with the warnings of an answer or a preview, which are printed before it."""
     return [f"warning: {printable(warning)}" for warning in priced.warnings]
 
 
 def datasets_table(datasets: Sequence[DatasetRow]) -> str:
-    """One dataset in a row."""
+    """A table with a row for each dataset."""
     unit, told = _unit_of([each.unit for each in datasets])
     rows = [
         [
@@ -125,15 +125,15 @@ def dataset_text(dataset: Dataset) -> str:
 
 
 def history_table(releases: Sequence[ReleaseRow], units: Units = _IN_RHO) -> str:
-    """One release in a row, or all steps of a fit: the last of them, and what they cost together.
+    """A table with a row for each release; the steps of one fit share a row, with their last step and total cost.
 
-    `units` are those of the datasets by their names.
+    `units` are the units of the datasets by name.
     """
     return _history(folded(releases), units)
 
 
 def steps_table(releases: Sequence[ReleaseRow], units: Units = _IN_RHO) -> str:
-    """One release in a row."""
+    """A table with a row for each release, also for each step of a fit."""
     return _history([[each] for each in releases], units)
 
 
@@ -144,7 +144,7 @@ def _history(lines: Sequence[Sequence[ReleaseRow]], units: Units) -> str:
 
 
 def _release_row(steps: Sequence[ReleaseRow], units: Units, told: Told) -> list[Cell]:
-    """Steps of one fit, the newest first, or one release; an answer that was repeated costs once."""
+    """The row of the steps of one fit, newest first, or of one release; a repeated answer costs once."""
     newest, cost = steps[0], {each.id: each.worst_case_rho for each in steps}
     return [
         _cell(f"{newest.released_at:%Y-%m-%d %H:%M}"),
@@ -159,7 +159,7 @@ def _release_row(steps: Sequence[ReleaseRow], units: Units, told: Told) -> list[
 
 
 def allowances_table(allowances: Sequence[Allowance], units: Units = _IN_RHO) -> str:
-    """One dataset in a row."""
+    """A table with a row for each dataset."""
     unit, told = _unit_of([units.get(each.dataset, "rho") for each in allowances])
     rows = [
         [
@@ -175,7 +175,7 @@ def allowances_table(allowances: Sequence[Allowance], units: Units = _IN_RHO) ->
 
 
 def _unit_of(units: Sequence[str]) -> tuple[str, Told]:
-    """The end of headers of amounts, and the text of one amount: a unit that all share is in the header alone."""
+    """The ending of headers of amounts, and a function that writes an amount; a common unit is only in the header."""
     several = len(set(units)) > 1
     return ("", _amount) if several else (f" {units[0] if units else 'rho'}", lambda amount, _unit: _short(amount))
 
@@ -214,7 +214,7 @@ def _short(number: PerItem | Decimal) -> str:
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[Cell]], *, indent: str = "") -> str:
-    """Columns as wide as their widest cell, two blanks apart."""
+    """The text of a table: columns are as wide as their widest cell, and two blanks apart."""
     is_right = [right for _, right in rows[0]] if rows else [False] * len(header)
     head = [[(printable(name), right) for name, right in zip(header, is_right, strict=True)]] if header else []
     cells = [*head, *rows]
@@ -232,5 +232,5 @@ def _padded(cell: Cell, width: int) -> str:
 
 
 def _width(text: str) -> int:
-    """Columns of a terminal."""
+    """The number of a terminal's columns that a text fills."""
     return sum(0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in "WF") for each in text)

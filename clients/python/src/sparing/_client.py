@@ -56,8 +56,8 @@ class Client:
         Args:
             base_url: the service's address; default: the environment variable SPARING_URL.
             api_key: default: the environment variable SPARING_API_KEY.
-            timeout: seconds that one try may take as a whole. A file that is sent or fetched has the time of its bytes
-                besides, as long as they move at 64 KB a second or more.
+            timeout: seconds that one try may take as a whole. The time in which the bytes of a file are sent or fetched
+                does not count, up to one second for each 64 KB.
             max_retries: the number of retries of a failed request, where that is safe.
             reply_bytes_max: the most bytes of one reply, unpacked; a longer one is an APIReplyError.
             transport: replaces the network in tests.
@@ -65,13 +65,14 @@ class Client:
             rng: uniform on [0, 1), for the random part of waiting; for tests.
             environ: the environment variables; default: those of the process.
             before_sending: called with the dataset, the idempotency key and the document of each query and upload
-                before its first try, so that the key can be kept; an exception from it ends the call with nothing
-                sent. The document of an upload is all but its rows.
+                before its first try, so that the key can be kept. If it raises, the call ends with nothing sent. The
+                document of an upload is everything but its rows.
 
         Raises:
-            ValueError: no address or no key is given, or one that cannot be sent; `timeout`, `max_retries` or
+            ValueError: the address or the key is missing or cannot be sent; or `timeout`, `max_retries` or
                 `reply_bytes_max` is out of range.
-            TypeError: one of these is not a number, or `before_sending` is a coroutine function.
+            TypeError: `timeout`, `max_retries` or `reply_bytes_max` is not a number, or `before_sending` is a coroutine
+                function.
         """
         if inspect.iscoroutinefunction(before_sending):
             raise TypeError("before_sending must not be a coroutine function, which only AsyncClient awaits")
@@ -98,15 +99,15 @@ class Client:
     def with_options(self, *, timeout: float | None = None, max_retries: int | None = None) -> Self:
         """A client with other options for some requests: `client.with_options(timeout=2).queries.get(query=id)`.
 
-        It shares the connections of this one, so that closing either closes both.
+        The new client shares the connections of this client: closing one closes both.
 
         Args:
             timeout: seconds that one try may take as a whole; None keeps this client's.
             max_retries: the number of retries; None keeps this client's.
 
         Raises:
-            ValueError: one of them is out of range.
-            TypeError: one of them is not a number.
+            ValueError: an option is out of range.
+            TypeError: an option is not a number.
         """
         other = copy.copy(self)
         other._use(self._sender.with_options(timeout=timeout, max_retries=max_retries))  # noqa: SLF001 - one's own class
@@ -129,8 +130,8 @@ class Client:
     ) -> Answer:
         """Ask a query in SQL: `SELECT town, COUNT(*) FROM people GROUP BY town`, with noise and bounds beside it.
 
-        `dataset(name).sql(text)` gives the query itself, for a preview. Raises SQLError where the text has what the
-        dialect does not, ImportError without sqlglot, and what `queries.ask` raises.
+        `dataset(name).sql(text)` returns the query itself, for a preview. Raises SQLError for a text that is not in the
+        dialect, ImportError without sqlglot, and the exceptions of `queries.ask`.
         """
         query = bounded(self.dataset(dataset).sql(text), l2_clip=l2_clip, rows=rows, reuse=reuse)
         return query.noise(**noise).run(idempotency_key=idempotency_key)

@@ -1,15 +1,15 @@
-"""The columns of the data against those of the schema: which are sent, and under which names."""
+"""The columns of the data that are sent, and their names in the schema."""
 
 import difflib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 Columns = Mapping[str, str | None]
-"""From a column of the data to its declared name; None leaves it out. Other columns keep their names."""
+"""A mapping from columns of the data to declared names; None leaves a column out. Other columns keep their names."""
 
 
 class ColumnsError(ValueError):
-    """The data does not have the declared columns; the message names each and proposes a mapping."""
+    """The data does not have the declared columns; the message names each wrong column and proposes a mapping."""
 
 
 def declared_columns(tables: Mapping[str, object], table: str) -> list[str]:
@@ -23,7 +23,7 @@ def declared_columns(tables: Mapping[str, object], table: str) -> list[str]:
 def chosen_columns(found: Sequence[str], columns: Columns, declared: Sequence[str]) -> dict[str, str]:
     """The columns to send, in the order of the data, each with its declared name.
 
-    Raises ColumnsError unless they are exactly the declared ones.
+    Raises ColumnsError unless these are exactly the declared columns.
     """
     complaints = [*_complaints(found, columns, declared)]
     if complaints:
@@ -63,7 +63,7 @@ def _meant(name: str, known: Collection[str]) -> str:
 
 
 def _nearest(name: str, known: Collection[str]) -> str | None:
-    """The one that differs least, upper and lower case and the marks between words aside."""
+    """The known name nearest to a name, ignoring case and the marks between words; None if none is near."""
     plain = {_plain(each): each for each in known}
     near = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=0.6)
     return plain[near[0]] if near else None

@@ -1,7 +1,7 @@
-"""Several answers to one query as one more precise answer, and the sigma that refines an answer.
+"""Several answers to one query combined into one more precise answer, and the sigma that refines an answer.
 
-The noise of different answers is independent, so that of all weighted means the one with weights 1 / sigma^2 has the
-least variance, 1 / sum(1 / sigma^2). Both functions work on released numbers alone and cost nothing.
+The noise of different answers is independent. So the weighted mean with the weights 1 / sigma^2 has the least variance
+of all, 1 / sum(1 / sigma^2). `combine` and `missing_sigma` work on released numbers alone and cost nothing.
 """
 
 import math
@@ -20,9 +20,9 @@ from sparing._rounding import with_half_widths
 class Combined:
     """The mean of several answers to one query, each weighted by 1 / sigma^2; made by `combine`.
 
-    It estimates the same weighted mean of the counted sums. These are one and the same sum while the answers are
-    `coverage_certified` and no rows change between them; otherwise an answer may leave out an individual that another
-    one counts.
+    It estimates the mean, with the same weights, of the counted sums. These sums are equal if the answers are
+    `coverage_certified` and no rows changed between them. Otherwise an answer may leave out an individual that another
+    answer counts.
     """
 
     answers: tuple[Answer, ...]  # in the order of the ledger
@@ -36,27 +36,27 @@ class Combined:
 
     @property
     def axes(self) -> tuple[Mapping[str, object], ...]:
-        """The labels in a few lines, as the answers have them."""
+        """The axes, a short form of the labels, as the answers have them."""
         return self.answers[0].axes
 
     @property
     def dimension(self) -> int:
-        """The number of numbers."""
+        """The number of coordinates."""
         return self.answers[0].dimension
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """The weight of each answer; they add up to 1. Raises ValueError where it differs by item."""
+        """The weights of the answers, which add up to 1. Raises ValueError if weights differ by item."""
         return _weights([common(answer.sigma) for answer in self.answers])
 
     @property
     def sigmas(self) -> tuple[float, ...]:
-        """The standard deviation of the noise in each coordinate, that of its item."""
+        """The standard deviation of the noise in each coordinate."""
         return by_coordinate(self.sigma, self.axes, self.dimension)
 
     @property
     def coverage_certified(self) -> bool:
-        """Tell whether public arithmetic alone proves of every answer that no individual was left out."""
+        """Tell whether public numbers alone prove, for every answer, that no individual was left out."""
         return all(answer.coverage_certified for answer in self.answers)
 
     @property
@@ -66,35 +66,35 @@ class Combined:
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """Those of every answer, each once."""
+        """The caveats of all answers, each once."""
         return tuple(dict.fromkeys(words for answer in self.answers for words in answer.caveats))
 
     @property
     def value(self) -> float:
-        """The number, if there is one; ValueError otherwise."""
+        """The one number of the result. Raises ValueError if there are several."""
         if len(self.values) != 1:
             raise ValueError(f"this combination has {len(self.values)} values; use .values")
         return self.values[0]
 
     def half_width(self, confidence: float = 0.95, *, simultaneous: bool = False) -> float:
-        """The distance within which each number is of what was counted, with at least this confidence.
+        """The largest distance of each number from what was counted, with at least this confidence.
 
         Rounding to a grid moves the noise of an answer by at most half a step. So the quantile of the weighted sum of
-        the noise and half the weighted mean of the grids suffice at any sigma. With `simultaneous`, all numbers are
-        within the distance at once. Raises ValueError for a confidence not above 0 and below 1, and where it differs by
-        item.
+        the noise, plus half the weighted mean of the grids, suffices at any sigma. With `simultaneous`, all numbers are
+        within the distance at once. Raises ValueError for a confidence not above 0 and below 1, and if the distance
+        differs by item.
         """
         return common(self._half_width(confidence, simultaneous=simultaneous))
 
     def intervals(self, confidence: float = 0.95, *, simultaneous: bool = False) -> tuple[Interval, ...]:
-        """An interval around each number, as `half_width` says."""
+        """The interval around each number; the arguments are those of `half_width`."""
         widths = by_coordinate(self._half_width(confidence, simultaneous=simultaneous), self.axes, self.dimension)
         return tuple(
             Interval(low=value - width, high=value + width) for value, width in zip(self.values, widths, strict=True)
         )
 
     def interval(self, confidence: float = 0.95) -> Interval:
-        """The interval around the number, if there is one; ValueError otherwise."""
+        """The interval around `value`. Raises ValueError if there are several numbers."""
         width = self.half_width(confidence)
         return Interval(low=self.value - width, high=self.value + width)
 
@@ -111,7 +111,7 @@ class Combined:
         return tuple(widths) if isinstance(self.sigma, tuple) else widths[0]
 
     def _quantile(self, weights: Sequence[float], sigma: float, confidence: float) -> float:
-        """The size that the noise does not exceed with this probability, whose standard deviation is `sigma`."""
+        """The size that the combined noise, of standard deviation `sigma`, does not exceed with this probability."""
         weighted = list(zip(weights, self.answers, strict=True))
         scales = [weight * answer.scale for weight, answer in weighted if answer.scale is not None]
         if not scales:
@@ -135,12 +135,12 @@ Released = Answer | Combined
 def combine(answers: Iterable[Answer]) -> Combined:
     """The weighted mean of answers to one query that has the least variance, whatever their order.
 
-    An answer names its coordinates and not its `where`: the caller sees to it that all are answers to one query.
+    An answer names its coordinates but not its `where`: the caller must make sure that all answers are to one query.
 
     Raises:
-        ValueError: there is no answer, or two differ in their coordinates or their epoch, or one is given twice, if
-            only as a reused answer: it has the same noise, and would be taken for a second measurement. Or they are
-            numbers of active individuals, which change with every charge.
+        ValueError: there is no answer; two answers differ in their coordinates or their epoch; an answer is given
+            twice, or with a reuse of it, which has the same noise and is no second measurement; or the answers count
+            active individuals, whose number changes with every charge.
     """
     given = list(answers)
     if not given:
@@ -165,14 +165,14 @@ def combine(answers: Iterable[Answer]) -> Combined:
 
 
 def missing_sigma(have: Released, wanted_sigma: float) -> float | None:
-    """The sigma to ask the same query with, so that `combine` with what there is reaches the wanted sigma.
+    """The sigma for asking the same query again, so that `combine` with the present answers reaches `wanted_sigma`.
 
-    It is s with 1 / s^2 = 1 / wanted^2 - 1 / have^2. The charge of a query with vector v is |v|^2 / (2 sigma^2), so
-    that both queries together are charged as one at the wanted sigma would have been, and nothing is wasted. Ask with
-    `reuse=False`, as s may be a sigma that the query was asked with before.
+    It is the s with 1 / s^2 = 1 / wanted^2 - 1 / have^2. The charge of a query with vector v is |v|^2 / (2 sigma^2). So
+    both queries together cost as much as one query at the wanted sigma, and nothing is wasted. Ask with `reuse=False`,
+    as the query may have been asked with s before.
 
     Returns:
-        The sigma; None where the wanted sigma is reached already.
+        The sigma; None if the wanted sigma is reached already.
 
     Raises:
         ValueError: the wanted sigma is not positive and finite.
@@ -187,15 +187,15 @@ def missing_sigma(have: Released, wanted_sigma: float) -> float | None:
 
 
 def answers_of(released: Released) -> tuple[Answer, ...]:
-    """The answers that the numbers come from."""
+    """The answers from which these numbers were made."""
     return released.answers if isinstance(released, Combined) else (released,)
 
 
 def noise_variance(released: Released, place: int = 0) -> float:
     """The variance of the noise in the number at a place, in squared units of the query.
 
-    The noise of an answer is a Gaussian rounded to the grid, whose variance is sigma^2 + grid^2 / 12, to a part in a
-    million from sigma = grid up, and less below.
+    The noise of an answer is a Gaussian rounded to the grid. Its variance is sigma^2 + grid^2 / 12 to a part in a
+    million if sigma is at least the grid, and less if it is smaller.
     """
     if isinstance(released, Combined):
         weighted = zip(_weights([each.sigmas[place] for each in released.answers]), released.answers, strict=True)
@@ -204,7 +204,7 @@ def noise_variance(released: Released, place: int = 0) -> float:
 
 
 def check_independent(together: Sequence[Released], name: str) -> None:
-    """Raise ValueError if an answer occurs twice or the epochs differ; the message names the places in `name`."""
+    """Raise ValueError if an answer occurs twice or the epochs differ; messages call the sequence `name`."""
     places: dict[str, int] = {}
     epoch = answers_of(together[0])[0].epoch
     for place, released in enumerate(together):
@@ -233,7 +233,7 @@ def _check_coordinates(answer: Answer, other: Answer, name: str, other_name: str
 
 
 def is_of_accounts(answer: Answer) -> bool:
-    """Tell whether an answer counts active individuals, or is a tick: of accounts as they were when it was asked."""
+    """Tell whether an answer is about accounts at the time of the query: a count of active individuals, or a tick."""
     return any(title.startswith("active(") or title == "exhausted" for title, _ in items_of(answer.axes))
 
 
@@ -243,7 +243,7 @@ def _item_places(answer: Answer) -> list[int]:
 
 
 def _weights(sigmas: Sequence[float]) -> tuple[float, ...]:
-    """1 / sigma^2 of each answer, over their sum."""
+    """The weights of answers with these sigmas: 1 / sigma^2 over the sum of all 1 / sigma^2."""
     least = min(sigmas)
     shares = [(least / sigma) ** 2 for sigma in sigmas]
     whole = math.fsum(shares)

@@ -26,7 +26,7 @@ class Connection:
 
     @classmethod
     def of(cls, base_url: str | None, api_key: str | None, environ: Mapping[str, str] | None) -> "Connection":
-        """Make a connection; raises ValueError where no address or no key is given, or one that cannot be sent."""
+        """Make a connection. Raises ValueError if the address or the key is missing or cannot be sent."""
         environ = os.environ if environ is None else environ  # no default argument: help() would print it, keys and all
         url = _address(_given("base_url", base_url, environ, ENV_URL))
         key = _checked_key(_given("api_key", api_key, environ, ENV_API_KEY))
@@ -34,9 +34,9 @@ class Connection:
         return cls(url=url, headers={**headers, "Accept-Encoding": GZIP})
 
     def options(self, transport: object) -> dict[str, Any]:
-        """The options of either client of httpx. No cookie is kept: a key is all that the service asks for.
+        """The options of a client of httpx, asynchronous or not. No cookies are kept: the service only needs the key.
 
-        Raises ValueError where the environment names no proxy or certificates that can be used.
+        Raises ValueError if the environment names a proxy or certificates that cannot be used.
         """
         return {
             "base_url": self.url,
@@ -50,7 +50,7 @@ class Connection:
 
 
 def _certificates() -> ssl.SSLContext:
-    """Those that the environment names, or httpx brings."""
+    """The TLS certificates that the environment names; by default those of httpx."""
     try:
         return httpx.create_ssl_context()
     except OSError as error:

@@ -1,25 +1,25 @@
-"""The coordinates of an answer in order: the groups from the outermost in, then the items, then an item's own."""
+"""The order of an answer's coordinates: by group from the outermost in, then by item, then within the item."""
 
 from collections.abc import Mapping, Sequence
 
 PerItem = float | tuple[float, ...]
-"""One number for all select items, or one for each."""
+"""One number for all select items, or a number for each item."""
 
 
 def by_item(numbers: PerItem) -> tuple[float, ...]:
-    """The numbers, of which there is one where it is for all items."""
+    """The numbers as a tuple, which has a single number if it holds for all items."""
     return numbers if isinstance(numbers, tuple) else (numbers,)
 
 
 def common(numbers: PerItem) -> float:
-    """The number that is for all items. Raises ValueError where each has its own."""
+    """The number that holds for all items. Raises ValueError if each item has its own."""
     if isinstance(numbers, tuple):
         raise ValueError(f"the {len(numbers)} items have precisions of their own")  # noqa: TRY004 - the type is right
     return numbers
 
 
 def by_coordinate(numbers: PerItem, axes: Sequence[Mapping[str, object]], dimension: int) -> tuple[float, ...]:
-    """The number of each coordinate, which is that of its item. Raises ValueError where the axes have other items."""
+    """The number of each coordinate's item. Raises ValueError if the axes do not have as many items as numbers."""
     if not isinstance(numbers, tuple):
         return (numbers,) * dimension
     sizes = [size for _, size in items_of(axes)]
@@ -28,7 +28,7 @@ def by_coordinate(numbers: PerItem, axes: Sequence[Mapping[str, object]], dimens
 
 
 def items_of(axes: Sequence[Mapping[str, object]]) -> list[tuple[str, int]]:
-    """The title and the number of coordinates of each select item, of which several functionals are one."""
+    """The title and the number of coordinates of each select item; several functionals together are one item."""
     items = axes[-1].get("select") if axes else None
     found: dict[object, tuple[str, int]] = {}
     for place, axis in enumerate(items if isinstance(items, list | tuple) else ()):

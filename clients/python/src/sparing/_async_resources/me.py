@@ -10,18 +10,18 @@ from sparing._verbs import me
 
 
 class AsyncMe:
-    """`client.me`: the key says whose account it is."""
+    """`client.me`: the account of the individual whose API key the client has."""
 
     def __init__(self, sender: AsyncSender) -> None:
         """Send through `sender`."""
         self._sender = sender
 
     async def budgets(self) -> tuple[IndividualBudget, ...]:
-        """The promise and the spent total, per dataset."""
+        """The promise and the spent total in each dataset."""
         return await self._sender.run(me.budgets())
 
     def receipts(self, *, page_size: int = PAGE_SIZE) -> AsyncIterator[Receipt]:
-        """The charge of each query, newest first, fetched page by page as they are consumed."""
+        """The individual's receipts, a receipt for each query, newest first; pages are fetched as they are consumed."""
         return self._sender.each(me.receipts(page_size))
 
     async def lower(
@@ -32,7 +32,7 @@ class AsyncMe:
         Nothing is spent during a pause: the individual takes part in no query.
 
         Raises:
-            ValueError: neither, or both, are given.
+            ValueError: both `limit_rho` and `pause` are given, or neither.
         """
         return await self._sender.run(me.lower(dataset, limit_rho, pause=pause))
 
@@ -41,15 +41,15 @@ class AsyncMe:
         return await self._sender.run(me.lower(dataset, None, pause=True))
 
     async def resume(self, *, dataset: str) -> IndividualBudget:
-        """End a pause. A lowered limit stays lowered; without a pause nothing changes."""
+        """End a pause, if there is one. A lowered limit stays lowered."""
         return await self._sender.run(me.resume(dataset))
 
     async def record(self, *, dataset: str) -> Mapping[str, object]:
-        """One's own record as the service holds it: by table, the number of rows and the rows."""
+        """The individual's own record as the service holds it: for each table, the number of rows and the rows."""
         return await self._sender.run(me.record(dataset))
 
     async def erasure_requested(self, *, dataset: str) -> bool:
-        """Tell whether the curator is asked for an erasure."""
+        """Tell whether the individual has asked the curator for an erasure."""
         return await self._sender.run(me.erasure_requested(dataset))
 
     async def request_erasure(self, *, dataset: str) -> None:

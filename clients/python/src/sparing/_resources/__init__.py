@@ -1,1 +1,1 @@
-"""One module per noun of the service; each verb is one request."""
+"""One module for each kind of resource of the service, such as datasets; most methods are one request."""

@@ -60,19 +60,21 @@ class Datasets:
         Args:
             name: lower-case letters, digits and hyphens.
             tables: one table of individuals and any number of event tables, as in the service's documentation.
-            capacity: a public bound on the number of individuals, never read off the data; the service has a default.
+            capacity: a public bound on the number of individuals, not to be read off the data; the service has a
+                default.
             epsilon: with `delta`, the differential privacy of everything ever answered, for each individual.
             delta: see `epsilon`.
             rho: the same guarantee as zero-concentrated differential privacy.
             limit_floor_rho: the smallest limit that a `budget` column will hold.
             rule: the fate of individuals that cannot afford a query.
-            accounting: the rule by which charges add up; default: "gdp". Others are objects with a `kind`: "zcdp", and
-                "rdp" with an `order`, both of which may have the `conversion` "simple"; and "pure", whose guarantee is
-                `epsilon` alone.
-            keys: the comparison of individuals' keys in every table, for good. Under "exact", the default, 7 and 007
-                are two people, as Ada@x.org and ada@x.org are; "caseless", "number" and "uuid" make them one.
-            monitor: a continual count of exhausted individuals: the reserve `rho` by which each limit is lower for
-                queries, how many `ticks` there are, and the `share` of the budget below which an individual counts.
+            accounting: the rule by which charges add up; default: "gdp". Other rules are objects with a `kind`: "zcdp";
+                "rdp" with an `order`; or "pure", whose guarantee is `epsilon` alone. "zcdp" and "rdp" may also have the
+                `conversion` "simple".
+            keys: the comparison of individuals' keys in every table, which never changes. Under "exact", the default, 7
+                and 007 are two individuals, and so are Ada@x.org and ada@x.org. "number" makes the first two one,
+                "caseless" the last two, and "uuid" all spellings of a UUID.
+            monitor: a continual count of exhausted individuals: `rho`, the reserve kept back from each limit; `ticks`,
+                the number of ticks; and `share`, the share of the budget below which an individual counts.
 
         Raises:
             ConflictError: the name is taken.
@@ -84,11 +86,11 @@ class Datasets:
         return self._sender.run(datasets.create(name, tables, guarantee, monitor, **stated))
 
     def list(self, *, page_size: int = PAGE_SIZE) -> Iterator[DatasetRow]:
-        """Every dataset this key may see, by name, fetched in pages; `get` has the schema of one."""
+        """Every dataset that this key may see, by name, fetched in pages; `get` also returns a dataset's schema."""
         return self._sender.each(datasets.every(page_size))
 
     def get(self, *, dataset: str) -> Dataset:
-        """One dataset's public schema; with its counts for curators."""
+        """One dataset with its public schema; for curators also the numbers of its individuals and rows."""
         return self._sender.run(datasets.one(dataset))
 
     def upload(
@@ -103,37 +105,38 @@ class Datasets:
     ) -> UploadReport:
         """Append rows to a table, all or none.
 
-        The idempotency key is made before anything is sent, and every try carries it: the service stores the rows once,
-        also when a reply is lost. When all tries fail, the exception carries the key: upload the same bytes with
+        The idempotency key is made before anything is sent, and every try carries it, so that the service stores the
+        rows once even if a reply is lost. If all tries fail, the exception carries the key: upload the same bytes with
         `idempotency_key=error.idempotency_key`.
 
         Args:
             dataset: the dataset's name.
             table: the table's name in the schema.
-            data: a data frame of pandas, polars or pyarrow (or anything that hands out an Arrow stream), sent as
-                Parquet, or a mapping from column to values; rows as mappings from column to value, also those of a
-                cursor; or a path, bytes or an open file, plain or gzipped: CSV with a header, NDJSON, Parquet, Arrow.
+            data: one of three. Columns, sent as Parquet: a data frame of pandas, polars or pyarrow, another object that
+                gives an Arrow stream, or a mapping from column to values. Rows: mappings from column to value, or the
+                rows of a cursor. Or a file, plain or gzipped, as a path, bytes or an open file: CSV with a header,
+                NDJSON, Parquet or Arrow.
             file: the same as `data`.
-            columns: from names in the data to declared ones, such as `{"Customer ID": "person_id"}`; None as a name
-                leaves the column out. An index of pandas is left out unless it is named here.
+            columns: the declared name for each column that has another name in the data, such as `{"Customer ID":
+                "person_id"}`; None leaves a column out. An index of pandas is left out unless it is named here.
             options: `content_type`, by default inferred from the path's suffix or the first bytes; `delimiter` of CSV
                 (`,`, `;`, `|` or a tab), and `decimal=","` where its numbers have commas; `dry_run=True` to check
-                everything and store nothing; `accept`, columns that are stored though more than a twentieth of their
-                values are not as declared;
-                `rows_over_limit="truncate"` to have each individual keep as many rows as the schema allows;
-                `unknown_individuals="drop"` to leave out rows of events whose key is no individual's;
+                everything and store nothing; `accept`, columns to store even if more than a twentieth of their values
+                are not as declared; `rows_over_limit="truncate"` to have each individual keep as many rows as the
+                schema allows; `unknown_individuals="drop"` to leave out events whose key belongs to no individual;
                 `duplicates="drop"` or `"reject"` for rows with the key and the stored values of an earlier row;
                 `idempotency_key`, 1 to 128 printable ASCII characters naming this upload for ever; `progress`, a
-                function of the bytes sent and of all bytes (None if unknown). An asynchronous client calls it in the
-                thread of the event loop, and reads files in others: leave a frame as it is until the upload has ended.
+                function that is called with the number of bytes sent and of all bytes (None if unknown). An
+                asynchronous client calls it in the thread of the event loop, and reads the data in other threads: do
+                not change a frame until the upload has ended.
 
         Raises:
-            InvalidRequestError: rows are wrong; `errors` name the first, `rows` counts all. Or the key was used for
-                another upload.
+            InvalidRequestError: rows are wrong: `errors` name the first of them, and `rows` counts them all. Or the key
+                was used for another upload.
             ColumnsError: the data does not have the declared columns; a ValueError.
             ValueError: a value, a column or a file cannot be sent, and nothing was.
-            TypeError: the data is nothing of these.
-            ImportError: the frame is sent as Parquet by pyarrow, which is not installed.
+            TypeError: `data` is of no kind that is listed above.
+            ImportError: the frame needs pyarrow, which is not installed.
         """
         return self._sender.run(upload(dataset, table, data, file, columns, options))
 
@@ -149,21 +152,21 @@ class Datasets:
     ) -> UploadReport:
         """Append many rows to a table in parts, one upload after the other, each all or none.
 
-        For rows beyond what one upload takes, and for hours of them. Every part has a key of its own, `run-0`, `run-1`
-        and so on: after a failure, repeat the call with the same `run` and the same data, and what is stored already is
-        not stored again. The exception carries the key of the part that failed.
+        Use it for more rows than one upload takes, and for uploads that last hours. Every part has an idempotency key
+        of its own, `run-0`, `run-1` and so on. After a failure, repeat the call with the same `run` and the same data:
+        stored parts are not stored again. The exception carries the key of the part that failed.
 
         Args:
             dataset: the dataset's name.
             table: the table's name in the schema.
             data: a data frame, a path, bytes or an open file as `upload` takes them; read as parts are sent.
-            files: many of these files, in this order; instead of `data`.
+            files: several files to be read in this order; instead of `data`.
             columns: as in `upload`.
-            options: `rows` of a part, a million by default (another number cuts anew, and needs another `run`); `run`,
-                the beginning of the keys, up to 100 printable ASCII characters, made anew by default; `progress`, a
-                function of the number of parts that are stored and of the rows in them; and `content_type`,
+            options: `rows` of a part, a million by default (another number makes other parts, and needs another `run`);
+                `run`, the beginning of the keys, up to 100 printable ASCII characters, random by default; `progress`, a
+                function that is called with the numbers of stored parts and of the rows in them; and `content_type`,
                 `delimiter`, `decimal`, `accept`, `dry_run`, `rows_over_limit`, `unknown_individuals` and `duplicates`
-                as in `upload`: repeated rows are found within a part.
+                as in `upload`, except that repeated rows are only found within a part.
 
         Returns:
             The sums of all reports.
@@ -171,20 +174,20 @@ class Datasets:
         Raises:
             InvalidRequestError: rows of a part are wrong; the parts before it are stored.
             ColumnsError: the data does not have the declared columns.
-            ImportError: Parquet and Arrow are cut by pyarrow, which is not installed.
+            ImportError: cutting Parquet or Arrow needs pyarrow, which is not installed.
         """
         return self._sender.run(upload_parts(dataset, table, data, files, columns, options))
 
     def budgets(self, *, dataset: str, page_size: int = PAGE_SIZE) -> Iterator[BudgetRow]:
-        """Every individual's account, fetched page by page as they are consumed."""
+        """Every individual's account, fetched page by page as the accounts are consumed."""
         return self._sender.each(datasets.budgets(dataset, page_size))
 
     def budget_summary(self, *, dataset: str) -> BudgetSummary:
-        """Every individual's budgets in a histogram and a few quantiles."""
+        """The remaining budgets of all individuals, as a histogram and a few quantiles."""
         return self._sender.run(datasets.budget_summary(dataset))
 
     def budget_history(self, *, dataset: str) -> SummaryHistory:
-        """The summary over time, thinned out as it grows: who had how much left at which sequence."""
+        """The budget summary at earlier sequences, oldest first; points are thinned out as the history grows."""
         return self._sender.run(datasets.budget_history(dataset))
 
     def export_budgets(self, *, dataset: str, form: Literal["csv", "parquet"] = "csv") -> bytes:
@@ -192,42 +195,42 @@ class Datasets:
         return self._sender.run(datasets.export_budgets(dataset, form))
 
     def forecast(self, question: QueryRequest | WrittenQuery) -> Forecast:
-        """How many more queries like this one the individuals that it touches can pay for; charges nothing."""
+        """The number of further queries like this one that the touched individuals can pay for; charges nothing."""
         return self._sender.run(datasets.forecast(question))
 
     def alarm(self, *, dataset: str) -> Alarm:
-        """The alarm that is set, and whether it has rung."""
+        """The share at which the alarm rings, if one is set, and the sequence at which it rang, if it did."""
         return self._sender.run(datasets.alarm(dataset))
 
     def set_alarm(self, *, dataset: str, share: float | None) -> Alarm:
-        """Ring when so large a share cannot pay for another typical query; None removes the alarm."""
+        """Let the alarm ring once this share of individuals cannot pay for another typical query; None removes it."""
         return self._sender.run(datasets.set_alarm(dataset, share))
 
     def verify(self, *, dataset: str) -> Verification:
-        """Begin to verify the ledger, unless that is under way; `verification` tells how it went."""
+        """Begin to verify the ledger, unless a verification is under way; `verification` returns the outcome."""
         return self._sender.run(datasets.verify(dataset))
 
     def verification(self, *, dataset: str) -> Verification:
-        """The last verification of the ledger in the process that answers, or the one under way."""
+        """The last or current verification of the ledger by the process that answers this request."""
         return self._sender.run(datasets.verification(dataset))
 
     def erasure_requests(self, *, dataset: str) -> tuple[str, ...]:
-        """The keys of the individuals that ask to be erased, those who asked first first."""
+        """The keys of the individuals that ask to be erased, in the order in which they asked."""
         return self._sender.run(datasets.erasure_requests(dataset))
 
     def analysts(self, *, dataset: str) -> tuple[AnalystRow, ...]:
-        """The analysts that may ask the dataset, with their allowances and the sum of their worst cases."""
+        """The analysts that may query the dataset, each with its allowance and the sum of its worst cases so far."""
         return self._sender.run(datasets.analysts(dataset))
 
     def divergence(self, *, dataset: str, individual: str | int) -> RunDivergence:
-        """How well the answers so far tell the dataset with one record from the one without it.
+        """A measure of how well the answers so far tell the dataset with one record from the dataset without it.
 
         A diagnostic for curators: it depends on the record, is not a guarantee, and must not leave the curator.
         """
         return self._sender.run(datasets.divergence(dataset, individual))
 
     def receipts(self, *, dataset: str, individual: str | int, page_size: int = PAGE_SIZE) -> Iterator[Receipt]:
-        """The charge of each query to one individual, newest first, fetched page by page as they are consumed."""
+        """The receipts of one individual, one for each query, newest first; pages are fetched as they are consumed."""
         return self._sender.each(datasets.receipts(dataset, individual, page_size))
 
     def ledger(
@@ -235,7 +238,8 @@ class Datasets:
     ) -> Iterator[LedgerRow]:
         """Every answered query, newest first; curators also see the numbers of individuals charged and left out.
 
-        With `analyst`, an id, those of one analyst; with `search`, those whose canonical query has all of its words.
+        `analyst`, an id, keeps the queries of one analyst; `search` keeps those whose canonical text has all words of
+        it.
         """
         return self._sender.each(datasets.ledger(dataset, analyst, search, page_size))
 
@@ -244,7 +248,7 @@ class Datasets:
 
         Args:
             dataset: the dataset's name.
-            kept: the `hash` of an earlier check; `kept_at` of the result says where the ledger had it.
+            kept: the `hash` of an earlier check; `kept_at` of the result is the sequence of the row with this hash.
             page_size: how many rows are read at a time.
 
         Raises:
@@ -275,16 +279,16 @@ class Datasets:
 
         Args:
             dataset: the dataset's name.
-            tables: all tables as they shall be: those that are there, and what is added to them or beside them.
+            tables: all tables as they shall be: the present ones with their additions, and new ones.
             capacity: the new bound on the number of individuals, not below the old one.
 
         Raises:
-            InvalidRequestError: something is removed or changed; `errors` name each place.
+            InvalidRequestError: the new tables remove or change something; `errors` name each place.
         """
         return self._sender.run(datasets.extend(dataset, tables, capacity))
 
     def correct(self, *, dataset: str, individual: str | int, values: Mapping[str, object]) -> UploadReport:
-        """Put other values, by column, into an individual's record; its events and its account stay as they are."""
+        """Replace values in an individual's record, by column; the individual's events and account do not change."""
         return self._sender.run(datasets.correct(dataset, individual, values))
 
     def archive(self, *, dataset: str, rows: Literal["keep", "delete"]) -> Dataset:
@@ -292,13 +296,13 @@ class Datasets:
         return self._sender.run(datasets.archive(dataset, rows))
 
     def delete(self, *, dataset: str) -> None:
-        """Delete a dataset that never answered a query, with its rows and the keys that are good for it alone.
+        """Delete a dataset that never answered a query, with its rows and the API keys that only serve this dataset.
 
         Raises:
-            ConflictError: it has answered; `archive` it instead.
+            ConflictError: the dataset has answered a query; `archive` it instead.
         """
         self._sender.run(datasets.remove(dataset))
 
     def erase(self, *, dataset: str, individual: str | int) -> None:
-        """Erase an individual's record. Its spent total stays, so that it cannot be spent twice."""
+        """Erase an individual's record. The spent total stays, so that the budget cannot be spent twice."""
         self._sender.run(datasets.erase(dataset, individual))

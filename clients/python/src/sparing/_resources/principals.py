@@ -33,16 +33,16 @@ class Principals:
             role: the role, which decides its rights.
             name: a name for people; the ledger shows it.
             dataset: the only dataset it may touch; an individual needs one.
-            individual: the individual whose account the key shows; it must be in the dataset.
-            details: `allowance_rho`, an analyst's bound on the sum of worst-case charges, None for no bound;
-                `organisation` and `purpose`, which individuals read in their receipts; `expires_at`.
+            individual: the key of the individual whose account the new API key shows; it must be in the dataset.
+            details: `allowance_rho`, the bound on the sum of an analyst's worst-case charges, or None; `organisation`
+                and `purpose`, which individuals read in their receipts; and `expires_at`.
         """
         return self._sender.run(principals.create(role, name, dataset, individual, details))
 
     def create_for(
         self, *, dataset: str, individuals: Iterable[str | int], expires_at: datetime | None = None
     ) -> tuple[IndividualKey, ...]:
-        """Make a key for each of many individuals, all or none, at most 100,000; each is shown this once."""
+        """Make an API key for each of at most 100,000 individuals, all or none. The keys are never shown again."""
         return self._sender.run(principals.create_for(dataset, individuals, expires_at))
 
     def list(
@@ -55,16 +55,17 @@ class Principals:
     ) -> Iterator[PrincipalRow]:
         """Every principal, active or revoked, fetched page by page as they are consumed.
 
-        Or those of a role, those whose keys are good for a dataset, and those with all words of `search`.
+        `role` keeps the principals of one role, `dataset` those whose keys serve this dataset, and `search` those with
+        all of its words.
         """
         return self._sender.each(principals.every(role, dataset, search, page_size))
 
     def change(self, *, principal: str, **changes: Unpack[Changes]) -> PrincipalRow:
-        """Change what is given of a principal, from its next request on; None removes a bound or a description."""
+        """Change the given facts about a principal, from its next request on; None removes a bound or a description."""
         return self._sender.run(principals.change(principal, changes))
 
     def replace_key(self, *, principal: str) -> PrincipalKey:
-        """Replace a principal's key; the old one ends. The new one is shown this once."""
+        """Replace a principal's key. The old key ends at once, and the new key is never shown again."""
         return self._sender.run(principals.replace_key(principal))
 
     def revoke(self, *, principal: str) -> None:
