@@ -114,7 +114,7 @@ class QuerySteps:
     def linear(
         self, column: str, weights: Weights, *, values: Sequence[Literal] | None = None, **noise: Unpack[ItemNoise]
     ) -> Self:
-        """Select sparse functionals of a column: a mapping from value to weight, several, or a sparse matrix."""
+        """Select weighted counts of a column's values; `weights` are one or several mappings, or a sparse matrix."""
         return self._selecting(linear(column, weights, values=values), noise)
 
     def mean(self, value: str | Value, *, weight: float = 1) -> Self:
@@ -185,7 +185,7 @@ class QuerySteps:
         return self._with({"reduce": function})
 
     def rule(self, rule: str) -> Self:
-        """`clip` shortens the vectors of those who cannot pay for the whole; `skip`, the default, leaves them out."""
+        """Set the rule for individuals that cannot pay: `skip`, the default, drops them; `clip` shortens vectors."""
         return self._with({"rule": rule})
 
     def fresh(self) -> Self:

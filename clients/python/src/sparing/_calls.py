@@ -50,7 +50,7 @@ def blocking(work: Callable[[], T]) -> Call[T]:
 
 
 def listing(model: type[T], where: str, **params: str | int | None) -> Stream[T]:
-    """Every item of a listing as a `model`, fetched page by page as they are consumed; None is not sent."""
+    """Every item of a listing as a `model`, fetched page by page as consumed; None among `params` is not sent."""
     return listing_by(lambda item: read(model, item), where, **params)
 
 

@@ -1,4 +1,4 @@
-"""Datasets as a server describes them, whose public schema is checked: it is read in many places."""
+"""Datasets as a server describes them. The public schema is checked here, as many places read it."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -13,7 +13,7 @@ _SCALARS: Final = (str, int, float, type(None))
 
 
 def dataset_of(reply: object) -> Dataset:
-    """The dataset that a reply describes. Raises APIReplyError, also for tables that are no schema."""
+    """The dataset that a reply describes. Raises APIReplyError for a malformed dataset or schema."""
     dataset = read(Dataset, reply)
     with misread("the reply is not a Dataset"):
         for name, table in dataset.tables.items():
@@ -22,12 +22,12 @@ def dataset_of(reply: object) -> Dataset:
 
 
 def described(request: Request) -> Call[Dataset]:
-    """One request, whose reply describes a dataset."""
+    """The dataset that the reply to one request describes."""
     return dataset_of((yield request))
 
 
 def _check_table(name: str, table: object) -> None:
-    """A kind, a key and columns; a table of events also says how many rows an individual has."""
+    """Raise TypeError or LookupError unless a table has a kind, a key and well-formed columns."""
     if not isinstance(table, Mapping) or not isinstance(table.get("columns"), Mapping):
         raise TypeError(f"the table {name} has no columns")
     if not isinstance(table.get("kind"), str) or not isinstance(table.get("key"), str):
@@ -39,7 +39,7 @@ def _check_table(name: str, table: object) -> None:
 
 
 def _check_domain(column: str, declared: Mapping[str, object]) -> None:
-    """Categories are a list of values; a size, bounds and a width are single ones."""
+    """Raise TypeError or LookupError unless categories are a list, and a size, bounds and a width are single values."""
     categories = declared.get("categories", ())
     if categories is not None and not (
         isinstance(categories, list | tuple) and all(isinstance(each, _SCALARS) for each in categories)

@@ -1,7 +1,7 @@
-"""The end of one try. The time limits of httpx are of silences: a server that sends a byte now and then outlasts them.
+"""Time limits for one try as a whole. Those of httpx only limit each wait, so that a slow server can stretch a try.
 
-A `Deadline` ends a try as a whole. Time that this process takes for reading its own file does not count, and the bytes
-of a file that is sent or fetched have the time that they need at FILE_BYTES_S_MIN.
+A `Deadline` ends a try as a whole. Time that this process takes to read its own file does not count. The bytes of a
+file that is sent or fetched get extra time, as much as they need at FILE_BYTES_S_MIN bytes a second.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ _CURRENT: ContextVar["Deadline | None"] = ContextVar("deadline", default=None)
 
 @dataclass(slots=True, kw_only=True)
 class Deadline:
-    """The instant at which a try ends, by `clock`; `moved` is called with each later one."""
+    """The instant, by `clock`, at which a try ends; whenever it is moved, `moved` is called with the new instant."""
 
     clock: Callable[[], float]  # seconds
     ends_at: float
@@ -33,7 +33,7 @@ class Deadline:
 
     @contextlib.contextmanager
     def transferring(self, size: int) -> Iterator[None]:
-        """While so many bytes of a file are moved: the time that it takes is added, up to what a slow line needs."""
+        """A context for sending `size` bytes of a file; it adds the time taken, up to that at FILE_BYTES_S_MIN."""
         allowed, begun = size / FILE_BYTES_S_MIN, self.clock()
         self._move(allowed)
         try:
@@ -43,7 +43,7 @@ class Deadline:
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[None]:
-        """While this process reads its own file, which is not the server's time."""
+        """A context in which the deadline stands still, while this process reads its own file."""
         left_s = self.left_s()
         self._move(math.inf)
         try:
@@ -53,7 +53,7 @@ class Deadline:
             self._move(left_s)
 
     def received(self, size: int, seconds: float) -> None:
-        """Add the time in which so many bytes of a file have come, up to what a slow line needs."""
+        """Add the seconds in which `size` bytes of a file arrived, up to the time they need at FILE_BYTES_S_MIN."""
         self._move(min(seconds, size / FILE_BYTES_S_MIN))
 
     def _move(self, seconds: float) -> None:
@@ -63,7 +63,7 @@ class Deadline:
 
 @contextlib.contextmanager
 def in_force(deadline: Deadline) -> Iterator[None]:
-    """While a try lasts: every stream of `traced` keeps to this deadline, in the thread of the caller."""
+    """A context in which every stream of `traced` keeps to this deadline, in the thread of the caller."""
     token = _CURRENT.set(deadline)
     try:
         yield
@@ -72,7 +72,7 @@ def in_force(deadline: Deadline) -> Iterator[None]:
 
 
 def traced(event: str, info: Mapping[str, Any]) -> None:
-    """The `trace` extension of httpcore, which is called with each new connection: its stream keeps to deadlines."""
+    """Make the stream of each new connection keep to deadlines; httpcore calls this as its `trace` extension."""
     if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
         _keep_to_deadlines(info["return_value"])
 

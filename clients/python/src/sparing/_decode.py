@@ -1,7 +1,7 @@
-"""From JSON documents to models: one function that reads a dataclass's annotations, instead of a reader for each.
+"""From JSON documents to models: one function that reads any model by the annotations of its dataclass.
 
-Unknown members are ignored, so that an older client reads a newer service. A missing or misshapen one is an
-`APIReplyError` that names it.
+Unknown members are ignored, so that an older client reads the replies of a newer service. A missing or malformed member
+raises `APIReplyError`, which names the member.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ Reader = Callable[[object, str], object]  # takes a JSON value and its name
 
 
 def read(model: type[Model], body: object) -> Model:
-    """The `model` (a dataclass) that `body` describes; a field's metadata may give its name on the wire.
+    """The `model` (a dataclass) that `body` describes; the metadata of a field may give its name in JSON.
 
     Raises:
         APIReplyError: a member is missing or of another type.
@@ -35,13 +35,13 @@ def read(model: type[Model], body: object) -> Model:
 
 
 def read_text(body: object) -> str:
-    """A text. Raises APIReplyError."""
+    """The body as a text. Raises APIReplyError if it is none."""
     with misread("the reply is not a list of texts"):
         return _checked(str, body, "an item")
 
 
 def read_object(body: object) -> Mapping[str, object]:
-    """An object with any members, not too deep. Raises APIReplyError."""
+    """The body as an object with any members. Raises APIReplyError if it is none or is nested too deeply."""
     with misread("the reply is not an object"):
         return typing.cast("Mapping[str, object]", _any(_checked(dict, body, "it"), "it"))
 
@@ -83,7 +83,7 @@ def _reader(kind: Any) -> Reader:  # noqa: ANN401 - an annotation has no narrowe
 
 
 def _union(kinds: tuple[Any, ...]) -> Reader:
-    """The reader of `X | None`, of one value or several (`float | tuple[float, ...]`), and of a word or an object."""
+    """The reader of a union: `X | None`, one value or several (`float | tuple[float, ...]`), or a word or an object."""
     readers = [_reader(kind) for kind in kinds if kind is not types.NoneType]
 
     def chosen(value: object, name: str) -> object:
@@ -110,7 +110,7 @@ def _any(value: object, name: str) -> object:
 
 
 def _members(value: object, name: str) -> dict[str, object]:
-    """An object with any members, such as each of ten thousand labels."""
+    """The value as an object with any members, fast enough for ten thousand labels."""
     members: dict[str, object] = _checked(dict, value, name)
     if not _PLAIN.issuperset(map(type, members.values())):
         _any(members, name)
@@ -125,7 +125,7 @@ def _float(value: object, name: str) -> float:
 
 
 def _floats(value: object, name: str) -> tuple[float, ...]:
-    """The kinds of a million numbers are looked at together; a finite sum has finite terms."""
+    """The value as finite numbers, checked together for speed: a finite sum has only finite terms."""
     numbers = value if isinstance(value, array) else _checked(list, value, name)
     kinds = {float} if isinstance(numbers, array) else set(map(type, numbers))
     if kinds <= {float, int}:

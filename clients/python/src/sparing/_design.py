@@ -1,6 +1,6 @@
-"""The features of a linear model for the rows of a frame, worked out here as the service works them out for records.
+"""The features of a linear model for the rows of a frame, worked out as the service works them out for records.
 
-Numbers are moved into their declared bounds, as an upload moves them, and a missing one is its `fill`.
+Numbers are clipped to their declared bounds, as in an upload, and a missing number is replaced by its feature's `fill`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,12 +30,12 @@ _CALCULATED: Mapping[str, Callable[..., Doubles]] = {
 
 
 _UNFRAMED: Mapping[str, str] = {"own": "own events", "predict": "predictions of another model"}
-"""Values that the service works out, and nothing here."""
+"""Values that only the service can work out, by kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """The values that a column, or its bins, can have; `places` has the number of each row's own, -1 for none."""
+    """The possible values of a column or its bins; `places` gives the index of each row's value, -1 for none."""
 
     names: Sequence[object]
     places: Callable[[Frame], NDArray[np.int64]]
@@ -43,18 +43,18 @@ class Levels:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Features of a table's individuals, with what the public schema says of their columns."""
+    """Features of individuals, with the columns of their table as the public schema declares them."""
 
     features: Sequence[Feature]
     columns: Columns
 
     def __post_init__(self) -> None:
-        """Raises ValueError naming a column that is not declared, or a feature that no frame has."""
+        """Raise ValueError, which names the column, for an undeclared column or a feature that a frame cannot have."""
         for each in self.features:
             _part(each, self.columns)
 
     def matrix(self, frame: Frame) -> Doubles:
-        """A row for each of the frame's, a column for each feature. Raises ValueError for a missing number."""
+        """The features (rows, numbers) of a frame's rows. Raises ValueError for a missing number without a fill."""
         return np.hstack([_part(each, self.columns)(frame) for each in self.features])
 
 
@@ -65,7 +65,7 @@ def individuals_of(tables: Mapping[str, Any]) -> Columns:
 
 
 def levels_of(key: object, columns: Columns) -> Levels:
-    """The values of a column, or its intervals. Raises ValueError for those that are not read off a frame."""
+    """The possible values of a column, or the intervals of bins. Raises ValueError if a frame cannot have them."""
     if isinstance(key, str):
         return _levels_of_column(key, _declared(key, columns))
     ((kind, cut),) = dict(key).items()  # type: ignore[call-overload]
@@ -82,7 +82,7 @@ def levels_of(key: object, columns: Columns) -> Levels:
 
 
 def _binned(kind: str, cut: Mapping[str, Any], columns: Columns) -> tuple[object, Doubles]:
-    """The value that is cut into bins, and the edges."""
+    """The value that is cut into bins, and the edges of the bins."""
     value: Any = cut["of"] if "of" in cut else {"col": cut["column"]}
     numbers = [_declared(name, columns)["type"] in ("integer", "real", "boolean") for name in _mentioned(value)]
     if kind != "bin" or not all(numbers):
@@ -123,13 +123,13 @@ def _whole(values: Doubles, lower: int) -> NDArray[np.int64]:
 
 
 def _text(value: object) -> str:
-    """The text by which categories are compared: a whole double is an integer, a boolean of numpy one of Python."""
+    """The text by which categories are compared; whole doubles count as integers, and booleans of numpy as Python's."""
     value = value.item() if hasattr(value, "item") else value
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _multiples(width: float, declared: Mapping[str, Any]) -> list[float]:
-    """The edges of bins of a width: the multiples of it from below the lower bound to above the upper."""
+    """The edges of bins of a width: its multiples, from the lower bound rounded down to the upper rounded up."""
     step = Decimal(str(width))
     first, last = floor(Decimal(str(declared["lower"])) / step), ceil(Decimal(str(declared["upper"])) / step)
     return [float(place * step) for place in range(first, max(last, first + 1) + 1)]
@@ -176,7 +176,7 @@ def _vector_part(name: str, columns: Columns) -> Callable[[Frame], Doubles]:
 
 
 def _mentioned(value: object) -> list[str]:
-    """The columns in a value."""
+    """The names of the columns in a value."""
     if not isinstance(value, dict):
         return [name for each in value for name in _mentioned(each)] if isinstance(value, list) else []
     ((kind, body),) = value.items()
@@ -198,7 +198,7 @@ def _calculated(value: object, frame: Frame, columns: Columns) -> Any:  # noqa: 
 
 
 def _column(name: str, frame: Frame, columns: Columns) -> Doubles:
-    """Its numbers within their declared bounds, a boolean as 0 or 1, NaN for a missing one."""
+    """A column's numbers, clipped to their declared bounds; booleans are 0 or 1, and missing values NaN."""
     declared = _declared(name, columns)
     found: Doubles = np.array([np.nan if _is_missing(value) else float(value) for value in _listed(name, frame)])
     if declared["type"] in ("integer", "real"):
@@ -214,7 +214,7 @@ def _declared(name: str, columns: Columns) -> Mapping[str, Any]:
 
 
 def _listed(name: str, frame: Frame) -> Iterable[Any]:
-    """The values of a frame's column: of pandas, polars or pyarrow, or of a mapping from names to lists."""
+    """The values of a column of a frame, which is of pandas, polars or pyarrow, or a mapping from names to lists."""
     try:
         column = frame[name]
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Queries in each of their forms as what is sent."""
+"""The documents that are sent for queries in each of their forms."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from sparing._query import QueryRequest, question_json
 
 
 class WrittenQuery(Protocol):
-    """A query written step by step or in SQL, as `client.dataset(name)` makes them."""
+    """A query written step by step or in SQL, made from `client.dataset(name)`."""
 
     @property
     def dataset(self) -> str:
-        """The dataset that it is of."""
+        """The name of the queried dataset."""
 
     @property
     def json(self) -> dict[str, object]:
@@ -24,13 +24,13 @@ class WrittenQuery(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document to send, and its dataset."""
+    """A query's document, and the name of its dataset."""
 
     dataset: str
     json: dict[str, object]
 
     def answered(self, answer: Answer) -> Answer:
-        """The answer to it. Raises ValueError where averages were asked for and are not there."""
+        """The answer to this document. Raises ValueError if averages were asked for and are missing."""
         items: Any = self.json["select"]
         if any(map(is_average, items)) and not answer.averages and answer.dimension <= LABELLED_MAX:
             raise ValueError("it has none of the averages that were asked for")
@@ -38,7 +38,7 @@ class Document:
 
 
 def checked(question: QueryRequest | WrittenQuery) -> Document:
-    """The document of a query. Raises TypeError and ValueError as `question_json`."""
+    """The document of a query. Raises the exceptions of `question_json`."""
     if isinstance(question, Mapping):
         document = question_json(question)
         return Document(question["dataset"], document)

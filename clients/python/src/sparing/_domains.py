@@ -1,4 +1,4 @@
-"""The values of one column, and the declaration that fits them."""
+"""The values of one column, and a declaration that fits them."""
 
 import datetime as dt
 import math
@@ -22,10 +22,10 @@ _WHOLE_MAX = 2**53
 
 
 class Seen:
-    """A column's values, counted; of CSV they are text, and the text is read as the service would read it."""
+    """The counted values of a column; if they are text of CSV, they are read as the service would read them."""
 
     def __init__(self, values: Iterable[object], *, is_text: bool) -> None:
-        """Count the values; decimals become doubles, and NaN, NaT and an empty field of CSV are missing values."""
+        """Count the values. Decimals become doubles; NaN, NaT and empty fields of CSV are missing values."""
         self._is_text, self.rows = is_text, 0
         self.counts: Counter[Any] = Counter()
         for value in values:
@@ -46,7 +46,7 @@ class Seen:
 
     @property
     def may_be_key(self) -> bool:
-        """Tell whether each row has a text or a whole number."""
+        """Tell whether every row has a value, a text or a whole number, that may be a key."""
         are_keys = all(isinstance(value, str | int) and not isinstance(value, bool) for value in self.counts)
         return are_keys and sum(self.counts.values()) == self.rows and not self._are_booleans()
 
@@ -57,7 +57,7 @@ class Seen:
 
     @property
     def has_commas(self) -> bool:
-        """Tell whether it is of numbers that have commas for points."""
+        """Tell whether the column has numbers with decimal commas."""
         texts = list(map(str, self.counts)) if self._is_text else []
         return any("," in text for text in texts) and all(map(_COMMA.fullmatch, texts))
 
@@ -81,7 +81,7 @@ class Seen:
         return None
 
     def column(self) -> dict[str, Any]:
-        """The declaration. A domain read off the data is marked."""
+        """The declaration of the column. A domain that is read off the data is marked by `confirm`."""
         if self._are_booleans():
             return {"type": "boolean"}
         times = self._times()
@@ -103,7 +103,7 @@ class Seen:
         return all(isinstance(value, bool) for value in self.counts)
 
     def _times(self) -> list[dt.date] | None:
-        """The distinct values as dates, or as times in UTC where one has a time of day; None where one is neither."""
+        """The distinct values as dates, or as times in UTC if any has a time of day; None if any is neither."""
         values = [_time(value) if isinstance(value, str) else value for value in self.counts]
         times = [value for value in values if isinstance(value, dt.date)]
         if not times or len(times) < len(values):
@@ -111,7 +111,7 @@ class Seen:
         return list(map(_in_utc, times)) if any(isinstance(value, dt.datetime) for value in times) else times
 
     def _numbers(self) -> list[int | float] | None:
-        """The distinct values as numbers, integers where all of them are; None where one is no number."""
+        """The distinct values as numbers, as integers if all are whole; None if any is no number."""
         if self._is_text:
             texts = list(map(str, self.counts))
             if any(map(_PADDED.fullmatch, texts)):  # such as postcodes, which are names
@@ -127,7 +127,7 @@ class Seen:
         return [int(value) for value in values] if all(float(value).is_integer() for value in values) else values
 
     def _are_long(self) -> bool:
-        """Tell whether all are whole numbers and some is beyond those that a bound may be."""
+        """Tell whether the values are whole numbers of which some are beyond 2^53, the limit of a bound."""
         if self._is_text:
             texts = list(map(str, self.counts))
             return all(map(_DIGITS.fullmatch, texts)) and any(abs(int(text)) >= _WHOLE_MAX for text in texts)
@@ -135,7 +135,7 @@ class Seen:
 
 
 def plain_name(name: str) -> str:
-    """A name that a schema takes: lower case, without accents, its words joined by underscores."""
+    """The name in a form that a schema takes: lower case, without accents, words joined by underscores."""
     ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     words = re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", ascii_name).lower()).strip("_")
     named = words if words[:1].isalpha() else f"c_{words}".rstrip("_")
@@ -157,7 +157,7 @@ def _in_utc(value: dt.date) -> dt.datetime:
 
 
 def _of_times(times: list[dt.date]) -> dict[str, Any]:
-    """Bounds in whole years."""
+    """The declaration of a column of dates or times, with bounds in whole years."""
     first, last = min(times).year, max(times).year
     if isinstance(times[0], dt.datetime):
         bounds = {"lower": f"{first:04}-01-01T00:00:00Z", "upper": f"{last:04}-12-31T23:59:59Z"}
@@ -175,7 +175,7 @@ def _confirm(what: str) -> str:
 
 
 def _rounded(bound: float) -> float:
-    """The nearest of 1, 2 and 5 times a power of ten that is as far from zero or farther."""
+    """The bound, rounded away from zero to 1, 2 or 5 times a power of ten."""
     if bound == 0 or not math.isfinite(bound):
         return 0
     size = abs(bound)

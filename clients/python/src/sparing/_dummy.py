@@ -1,4 +1,4 @@
-"""Made-up data of a public schema: uniform over the declared domains, and about no one."""
+"""Made-up data for a public schema: uniform over the declared domains, and about no real individual."""
 
 import datetime as dt
 import math
@@ -15,7 +15,7 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 Row = dict[str, Any]
 Draw = Callable[[], float]
-"""Uniform on [0, 1): the one method of `random.Random` whose numbers no version of Python changes."""
+"""A source of uniform numbers on [0, 1): `random.Random.random`, whose numbers are equal in all versions of Python."""
 
 
 def dummy_data(
@@ -27,15 +27,15 @@ def dummy_data(
 ) -> dict[str, list[Row]]:
     """Rows for every table, from the public schema alone; the individuals' table comes first.
 
-    Each value is uniform over its declared domain, and independent of all others; none is NULL. An individual has 0 to
-    `events_per_individual` rows in each event table, every number as likely, and never more than the schema allows; a
-    table that is full gets no more. Keys are `dummy-000001` and so on, and a column of limits is None, the dataset's
-    own. The same arguments give the same rows in every version of Python. Dates and times are ISO 8601 text.
+    Each value is uniform over its declared domain, independent of all others, and not NULL. In each event table, the
+    number of an individual's rows is uniform from 0 to `events_per_individual` or the schema's bound; a full table gets
+    no more rows. Keys are `dummy-000001` and so on, dates and times are ISO 8601 text, and a column of limits is None,
+    which means the dataset's budget. The same arguments give the same rows in every version of Python.
 
     Args:
         dataset: a dataset as `client.datasets.get` describes it, or its `tables`.
         individuals: the number of individuals.
-        seed: chooses the values.
+        seed: the seed of the random values.
         events_per_individual: the most rows of one individual in an event table.
 
     Raises:
@@ -73,7 +73,7 @@ def _rows(name: str, table: Any, keys: list[str], draw: Draw, events_per_individ
 
 
 def _counted(table: Mapping[str, Any], keys: list[str], draw: Draw, most: int) -> list[tuple[str, int]]:
-    """The number of rows of each individual, within the table's two bounds."""
+    """Each individual's key and number of rows, within the table's bounds per individual and in all."""
     most = min(most, table.get("rows_per_individual") or ROWS_PER_INDIVIDUAL)
     left = table.get("rows_capacity") or ROWS_FOR_EACH * len(keys)
     counted = []
@@ -114,12 +114,12 @@ def _maker(column: Any, draw: Draw, place: str) -> Callable[[], object]:  # noqa
 
 
 def _integer(draw: Draw, low: int, high: int) -> int:
-    """Uniform over low..high, both included, to within 2^-53."""
+    """An integer from low to high, both included, uniform to within 2^-53."""
     return min(low + int(draw() * (high - low + 1)), high)
 
 
 def _real(draw: Draw, lower: float, upper: float) -> float:
-    """Uniform between two bounds, both of which rounding may reach and none exceed."""
+    """A uniform number between two bounds; rounding may make it equal to a bound, but not exceed one."""
     share = draw()
     return min(max(math.fsum((lower * (1 - share), upper * share)), lower), upper)
 
@@ -135,6 +135,6 @@ def _times(draw: Draw, first: int, last: int, *, is_date: bool) -> Callable[[], 
 
 
 def _seconds(text: str) -> int:
-    """The seconds since 1970 of a date or time, rounded down; in UTC where it names no zone."""
+    """The seconds since 1970 of a date or time, rounded down; a time without a zone is in UTC."""
     at = dt.datetime.fromisoformat(text)
     return ((at if at.tzinfo else at.replace(tzinfo=dt.UTC)) - _EPOCH) // dt.timedelta(seconds=1)

@@ -13,9 +13,9 @@
         ├── RateLimitedError      429: too many requests, of this key or of all; try again later, with the same key
         └── UnavailableError      502, 503, 504, 507: try again later, with the same idempotency key
 
-Every other status (500) is an `APIStatusError` itself. A query whose outcome is
-unknown is not lost: `error.idempotency_key` is the key it was sent with, and asking the same with that key returns
-the stored answer, charged once.
+Every other status, such as 500, is a plain `APIStatusError`. A query whose outcome is unknown is not lost:
+`error.idempotency_key` is the key with which it was sent. Asking the same query with this key returns the stored
+answer, and charges only once.
 """
 
 import contextlib
@@ -31,13 +31,13 @@ from sparing._strict_json import json_document
 
 
 class SparingError(Exception):
-    """Any exception of this library. Its text has no character that a terminal would obey."""
+    """The base of all exceptions of this library. Its text has no control characters for a terminal."""
 
     idempotency_key: str | None = None  # the idempotency key of the request, for asking again
     retry_after_s: float | None = None  # how long the service asked to wait, in seconds
 
     def __init__(self, message: str = "") -> None:
-        """An error with a text, of which only the newlines stay as they are."""
+        """An error with a text, in which unprintable characters except newlines are escaped."""
         super().__init__(printable_lines(message))
 
 
@@ -55,27 +55,27 @@ class APIReplyError(SparingError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wrong:
-    """One thing wrong with a request: where (`where.and[0].ge[1]`), and what."""
+    """One error in a request: the field (such as `where.and[0].ge[1]`), and a message."""
 
     field: str
     message: str
 
 
 class APIStatusError(SparingError):
-    """The service refused, with its reason.
+    """A refusal by the service, with its reason.
 
-    Its texts are on one line each, without characters that a terminal would obey.
+    Each text is on one line, without control characters for a terminal.
 
     Attributes: `status` (the HTTP status), `type` (a stable URN), `title` and `detail` (for people), `request_id`
-    (quote it to the operator), `errors` (one `Wrong` per field, on 422), `rows` (for an upload with wrong rows: a
-    mapping with their number `wrong`, `groups` of them by column and message, and `over_limit`, the individuals with
-    too many rows).
+    (quote it to the operator), `errors` (one `Wrong` per field, on 422), and `rows` for an upload with wrong rows. The
+    mapping `rows` has `wrong`, the number of wrong rows; `groups` of these rows by column and message; and
+    `over_limit`, the individuals with too many rows.
     """
 
     by_status: ClassVar[dict[int, type["APIStatusError"]]] = {}
 
     def __init__(self, *, status: int, body: Mapping[str, Any], request_id: str | None = None) -> None:
-        """Read the problem document `body`; a body without one leaves the texts empty."""
+        """Read the problem document `body`; if `body` is none, the texts are empty."""
         self.status = status
         self.type = _text(body.get("type", "about:blank"))
         self.title = _text(body.get("title", f"HTTP {status}"))
@@ -93,7 +93,7 @@ class APIStatusError(SparingError):
         return self.type.rpartition(":")[2]
 
     def __reduce__(self) -> tuple[object, ...]:
-        """The error as it is pickled, such as by a pool of processes."""
+        """The parts from which a pickled error is restored, such as by a pool of processes."""
         return _restored, (type(self), *self.args), self.__dict__
 
     def _message(self) -> str:
@@ -126,7 +126,7 @@ class ConflictError(APIStatusError):
 
 
 class RateLimitedError(APIStatusError):
-    """Too many requests with this key."""
+    """Too many requests, with this key or with all keys."""
 
 
 class UnavailableError(APIStatusError):
@@ -147,7 +147,7 @@ APIStatusError.by_status.update(
 
 
 def error_of(status: int, headers: Mapping[str, str], content: bytes) -> APIStatusError:
-    """The exception for a reply that is not a success."""
+    """The exception for a reply whose status is not a success."""
     try:
         body = json_document(content)
     except ValueError:
@@ -157,7 +157,7 @@ def error_of(status: int, headers: Mapping[str, str], content: bytes) -> APIStat
 
 
 def refusal_of(outcome: object) -> APIStatusError | None:
-    """The exception for one outcome of a batch that is a problem document; None for an answer."""
+    """The exception for an outcome of a batch that is a problem document; None for an answer."""
     if not isinstance(outcome, dict) or not isinstance(outcome.get("type"), str):
         return None
     told = outcome.get("status")
@@ -166,7 +166,7 @@ def refusal_of(outcome: object) -> APIStatusError | None:
 
 
 def failure_of(error: httpx.RequestError) -> APIConnectionError:
-    """The exception for a request without a response. It names the address and never a header."""
+    """The exception for a request that got no response. Its text names the address and no header."""
     url = error.request.url.copy_with(query=None, username=None, password=None)
     if isinstance(error, httpx.TimeoutException):
         return APITimeoutError(f"No reply in time from {url}")
@@ -175,7 +175,7 @@ def failure_of(error: httpx.RequestError) -> APIConnectionError:
 
 @contextlib.contextmanager
 def misread(what: str) -> Iterator[None]:
-    """Errors from the use of a reply that is not what it should be, as an APIReplyError which says `what` is wrong."""
+    """A context that turns errors from a malformed reply into an APIReplyError; its text begins with `what`."""
     try:
         yield
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
@@ -183,7 +183,7 @@ def misread(what: str) -> Iterator[None]:
 
 
 def _restored(kind: type[APIStatusError], message: str) -> APIStatusError:
-    """An error without its attributes, which pickle adds."""
+    """An error with its message but without its attributes, which pickle adds afterwards."""
     return kind.__new__(kind, message)
 
 
@@ -192,7 +192,7 @@ def _wrong(item: Mapping[str, Any]) -> Wrong:
 
 
 def _text(told: object) -> str:
-    """A text of the service; anything else is shown as Python shows it, if it is short."""
+    """A text of the service, on one line and cut to TEXT_LENGTH_MAX; empty for a list or an object."""
     if isinstance(told, dict | list):
         return ""
     return printable(str(told)[:TEXT_LENGTH_MAX])

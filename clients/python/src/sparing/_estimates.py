@@ -1,9 +1,8 @@
-"""Ratios, means, rates and variances of released numbers, with what the noise makes of them.
+"""Ratios, means, rates and variances of released numbers, with their standard errors and intervals.
 
-The noise of different numbers is independent and normal (rounded to a grid, which adds grid^2 / 12 to its variance).
-Intervals of Laplace noise take the widest quantile that a sum of such noise may have.
-An error bar is about what was counted, as that of an answer is. It does not speak of sampling: who the individuals are
-is taken as given.
+The noise of different numbers is independent and normal; its rounding to a grid adds grid^2 / 12 to the variance. With
+Laplace noise, intervals use the widest quantile that a sum of such noise may have. As for an answer, an interval is
+about what was counted: it covers the noise, and not the sampling of the individuals from a population.
 """
 
 import math
@@ -29,7 +28,7 @@ class Estimate:
     has_laplace: bool = field(default=False, repr=False)  # some of the noise is Laplace noise
 
     def interval(self, confidence: float = 0.95) -> Interval:
-        """The value and as many standard errors to either side as the noise needs; all numbers if unreliable.
+        """The value and enough standard errors on both sides for this confidence; all real numbers if unreliable.
 
         Raises ValueError for a confidence not above 0 and below 1.
         """
@@ -40,7 +39,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio(Estimate):
-    """A noisy number over a noisy number. Its standard error is that of the delta method."""
+    """A noisy number divided by a noisy number, with a standard error by the delta method."""
 
     numerator: float
     denominator: float
@@ -48,9 +47,9 @@ class Ratio(Estimate):
     denominator_variance: float  # of the noise
 
     def interval(self, confidence: float = 0.95) -> Interval:
-        """Fieller's interval, which holds the ratio of the counted numbers with at least this probability.
+        """Fieller's interval, which holds the ratio of the counted numbers with at least this confidence.
 
-        It is not symmetric around the value, and all numbers where the denominator is too near to 0
+        It is not symmetric around the value. If the denominator is too near to 0, it has all real numbers
         (`sparing._rooms.estimates.fieller`). Raises ValueError for a confidence not above 0 and below 1.
         """
         quantile = noise_quantile(confidence, has_laplace=self.has_laplace)
@@ -60,7 +59,7 @@ class Ratio(Estimate):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variance(Estimate):
-    """Noisy squares over a noisy count, less the square of a noisy mean. Its standard error is by the delta method."""
+    """A variance of noisy numbers: squares / count - (sum / count)^2, with a standard error by the delta method."""
 
     squares: float
     sum: float
@@ -68,7 +67,7 @@ class Variance(Estimate):
     noise_variances: tuple[float, float, float]  # of squares, sum and count
 
     def interval(self, confidence: float = 0.95) -> Interval:
-        """An interval of the variance, found as Fieller's of a ratio (`sparing._rooms.estimates.variance_interval`).
+        """An interval of the variance by Fieller's method for ratios (`sparing._rooms.estimates.variance_interval`).
 
         Raises ValueError for a confidence not above 0 and below 1.
         """
@@ -80,15 +79,15 @@ class Variance(Estimate):
 
 
 def ratios(numerators: Selection, denominators: Selection) -> tuple[Ratio, ...]:
-    """Each number of one item over that of another: a mean, a rate or a share, for each group.
+    """The numbers of one item divided by those of another: a mean, a rate or a share for each group.
 
-    A mean is the sum over the count of the rows `where=~col("spend").is_null()`: NULL adds nothing to a sum. The two
-    may come from different answers with different sigmas, and the denominators may have fewer columns: a number is
-    divided by that of the group it is in.
+    For a mean, divide the sum by the count of the rows `where=~col("spend").is_null()`, as NULL adds nothing to a sum.
+    Numerators and denominators may come from different answers with different sigmas. The denominators may be grouped
+    by fewer columns: each numerator is divided by the denominator of the larger group around it.
 
     Args:
         numerators: an answer with one item, or an answer and an item as its labels have it.
-        denominators: the same.
+        denominators: the same, for the denominators.
 
     Returns:
         A ratio for each number of the numerators, in their order.
@@ -103,15 +102,15 @@ def ratios(numerators: Selection, denominators: Selection) -> tuple[Ratio, ...]:
 
 
 def variances(squares: Selection, sums: Selection, counts: Selection) -> tuple[Variance, ...]:
-    """The population variance of a column in each group, squares / counts - (sums / counts)^2, by the delta method.
+    """The population variance of a column in each group: squares / counts - (sums / counts)^2.
 
-    Ask for the squares as `sum_(col("spend") * col("spend"))`. The noise may make a small variance negative; it is not
-    cut off, as that would bias means of many.
+    Ask for the squares as `sum_(col("spend") * col("spend"))`. The noise may make a small variance negative. It is not
+    raised to 0, as this would bias the mean of many variances.
 
     Args:
         squares: sums of squares: an answer with one item, or an answer and an item as its labels have it.
-        sums: sums of the column, the same.
-        counts: numbers of rows, the same.
+        sums: sums of the column, given in the same way.
+        counts: numbers of rows, given in the same way.
 
     Returns:
         An estimate for each number of the squares, in their order.

@@ -13,9 +13,9 @@ from sparing._rooms.estimates import RELIABLE_MIN
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evaluation:
-    """The quality of a model's predictions, with standard errors of both the noise and the choice of individuals.
+    """The quality of a model's predictions; the standard errors cover both the noise and the sampling of individuals.
 
-    Without a single individual the numbers are NaN.
+    If the number of individuals is not positive, the other numbers are NaN.
     """
 
     n_individuals: float
@@ -29,7 +29,7 @@ class Evaluation:
 
 
 def evaluation_of_bins(answer: Answer, bins: int, *, negative: int) -> Evaluation:
-    """The evaluation by a count by target and bin of the log-odds, of which so many bins lie below 0."""
+    """The evaluation from counts by target and bin of the log-odds; the first `negative` bins lie below 0."""
     cells, sigma = np.array(answer.values, dtype=np.float64).reshape(2, bins), answer.sigmas[0]
     is_right = np.zeros((2, bins), dtype=np.bool_)
     is_right[0, :negative] = is_right[1, negative:] = True
@@ -48,7 +48,7 @@ def evaluation_of_bins(answer: Answer, bins: int, *, negative: int) -> Evaluatio
 
 
 def evaluation_of_counts(right: Answer, whole: Answer) -> Evaluation:
-    """The evaluation by a count of the individuals that are predicted rightly, and another of all."""
+    """The evaluation from the count of correctly predicted individuals and the count of all individuals."""
     found, of = float(right.values[0]), float(whole.values[0])
     return Evaluation(
         n_individuals=of,
@@ -69,7 +69,7 @@ def _share(right: float, whole: float) -> float:
 def _share_error(
     right: float, whole: float, right_variance: float, rest_variance: float, *, are_independent: bool = False
 ) -> float:
-    """The standard error of right / whole, where the whole is right + rest, or is counted by itself."""
+    """The standard error of right / whole; the whole is right + rest, or has independent noise of `rest_variance`."""
     if whole <= 0:
         return nan
     share = right / whole
@@ -79,12 +79,12 @@ def _share_error(
 
 
 def _area(cells: Doubles, sigma: float) -> tuple[float, float]:
-    """The area under the curve with ties counted half, and its standard error.
+    """The area under the ROC curve, with ties counted half, and its standard error.
 
-    The error is infinite where those with the target, or those without, are not told from none by the noise.
+    The error is infinite if the noise cannot tell the number with the target, or without it, from 0.
 
-    The noise's part is by the derivative in each cell. The sample's is by the shares of the others that each individual
-    is on the right side of (DeLong, DeLong & Clarke-Pearson, Biometrics 44 (1988)).
+    The error from the noise follows from the derivative in each cell. The error from sampling follows from each
+    individual's share of correctly ordered pairs (DeLong, DeLong & Clarke-Pearson, Biometrics 44 (1988)).
     """
     without, having = (float(row.sum()) for row in cells)
     if without <= 0 or having <= 0:

@@ -1,4 +1,4 @@
-"""The steps of a call for a sender: when to announce, try and wait, and how it ends. It sends and waits for nothing."""
+"""The steps of a call, which a sender carries out: announce, try, wait. Nothing is sent or waited for here."""
 
 import logging
 from collections.abc import Generator
@@ -21,26 +21,26 @@ _log = logging.getLogger("sparing")
 T = TypeVar("T")
 Other = TypeVar("Other")
 Outcome = Reply | httpx.RequestError | SparingError
-"""The end of one try: a whole reply, of any status, or none; or an error that no other try would mend."""
+"""The outcome of one try: a reply of any status, a failure without a reply, or an error for which no retry helps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """Tell `before_sending` of a query or an upload, before its first try."""
+    """A step: call `before_sending` for a query or an upload, before its first try."""
 
     keyed: Keyed
 
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """Send a request once; its `Outcome` is sent back."""
+    """A step: send a request once, and send its `Outcome` back."""
 
     request: Request
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Sleep."""
+    """A step: sleep for some seconds."""
 
     seconds: float
 
@@ -51,12 +51,12 @@ Step = Announce | Try | Wait | Blocking
 def steps_of(
     call: Generator[Request | Other, object, T], retry: RetryPolicy
 ) -> Generator[Announce | Try | Wait | Other, object, T]:
-    """The steps of a call or a stream: each of its requests with its retries, and all else as it is.
+    """The steps of a call or a stream: each request becomes steps with retries, and other steps stay as they are.
 
-    A failure is raised where the call waits for its reply, which may ask otherwise.
+    The failure of a request is raised inside the call, which may then send another request.
 
     Raises:
-        SparingError: a member of the tree in `sparing._errors`, carrying the request's idempotency key.
+        SparingError: one of the classes in `sparing._errors`, with the request's idempotency key.
     """
     reply: object = None
     failure: SparingError | None = None
@@ -76,7 +76,7 @@ def steps_of(
 
 
 def _exchanged(request: Request, retry: RetryPolicy) -> Generator[Announce | Try | Wait, object, object]:
-    """The JSON document or the file of a reply, None when it has no body; asked for again where `Repeat` allows."""
+    """The JSON document or the file in the reply to a request, None without a body; retried as `Repeat` allows."""
     for keyed in request.keyed:
         yield Announce(keyed)
     retries = 0
@@ -93,7 +93,7 @@ def _exchanged(request: Request, retry: RetryPolicy) -> Generator[Announce | Try
 
 
 def _judged(request: Request, outcome: Outcome) -> tuple[object, SparingError | None, bool]:
-    """The reply, or the failure and whether it is worth another try."""
+    """The content of a reply, the failure, and a flag that is true if a retry may help."""
     if isinstance(outcome, SparingError):
         return None, outcome, False
     if isinstance(outcome, httpx.RequestError):

@@ -1,8 +1,8 @@
-"""The running counts of exhausted individuals, from the ticks of a dataset's monitor that were released.
+"""The running counts of exhausted individuals, from the released ticks of a dataset's monitor.
 
-Tick t has R x + noise, where x_k are the individuals counted first at tick k and R has the coefficients
-C(2n, n) / 4^n, in steps of 2^-20, at each distance n of ticks. The inverse of R, applied to the ticks and summed, gives
-the running counts without a bias. R is nearly the square root of running sums, so that what is applied is nearly R.
+Tick t is (R x)_t + noise, where x_k is the number of individuals first counted at tick k. The coefficient of R between
+ticks at distance n is C(2n, n) / 4^n, rounded to 2^-20. The inverse of R applied to the ticks, and summed up, gives the
+running counts without a bias. As R is nearly the square root of the running sum, this operation is nearly R itself.
 """
 
 import math
@@ -18,7 +18,7 @@ _STEP: Final = 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExhaustedCount:
-    """The number of individuals that a tick counted as exhausted, of those that took part in ticks until then."""
+    """The number of exhausted individuals at a tick, among those that took part in ticks until then."""
 
     tick: int  # from 1
     value: float
@@ -26,7 +26,7 @@ class ExhaustedCount:
 
 
 def exhausted_counts(monitor: MonitorTicks) -> tuple[ExhaustedCount, ...]:
-    """The running counts, a tick each."""
+    """The running counts, one for each tick."""
     weights = weights_of(len(monitor.values))
     squares = 0.0
     counts: list[ExhaustedCount] = []
@@ -38,9 +38,9 @@ def exhausted_counts(monitor: MonitorTicks) -> tuple[ExhaustedCount, ...]:
 
 
 def weights_of(ticks: int) -> Sequence[float]:
-    """The weight of the tick n before, from 0 on: running sums after the inverse of the coefficients.
+    """The weights (ticks,) with which a running count adds up ticks; weight n is that of the tick n before.
 
-    The power series of 1 / ((1 - z) R(z)), number by number.
+    They are the coefficients of the power series 1 / ((1 - z) R(z)): the running sum after the inverse of R.
     """
     steps, central = [_STEP], 1
     for n in range(1, ticks):

@@ -1,7 +1,6 @@
 """Conditions and items of a query, written as Python: `col("age") >= 40`, `count()`.
 
-They only build the service's JSON; the service checks them against the dataset's public schema and names the field
-that is wrong.
+They only build JSON. The service checks it against the dataset's public schema, and names a wrong field.
 """
 
 import datetime as dt
@@ -13,14 +12,14 @@ from typing import Any, Final, Protocol, TypeAlias
 
 Number = int | float
 Exact = Number | Decimal
-"""A number as it is written: 0.1 is one tenth either way."""
+"""A number that means the decimal it is written as: 0.1 is exactly one tenth, as a float and as a Decimal."""
 
 Literal = str | Exact | bool | dt.date
 """A date or a `datetime` stands for its ISO text; a `datetime` without a zone is in UTC."""
 
 
 SEVERAL_MAX: Final = 64
-"""The most functionals that have a form of their own; more are sent as a matrix."""
+"""The most functionals that are sent as mappings; more are sent as a matrix."""
 
 
 class SparseMatrix(Protocol):
@@ -36,7 +35,7 @@ Weights: TypeAlias = Mapping[Literal, float] | Sequence[Mapping[Literal, float]]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on an individual's (or an event's) columns; combine with `&`, `|` and `~`."""
+    """A condition on the columns of an individual or an event; combine conditions with `&`, `|` and `~`."""
 
     json: Mapping[str, object]
 
@@ -61,9 +60,9 @@ class Condition:
 
 
 class Value:
-    """A value of a row: a column, or what is calculated from columns and numbers by `+`, `-`, `*` and `abs`.
+    """A value of a row: a column, or a result calculated from columns and numbers by `+`, `-`, `*` and `abs`.
 
-    Comparing it with a literal or another value gives a `Condition`.
+    Comparing a value with a literal or another value makes a `Condition`.
     """
 
     __slots__ = ("json",)
@@ -71,7 +70,7 @@ class Value:
     __hash__ = None  # type: ignore[assignment]  # `==` builds a condition, so equality cannot find it in a set
 
     def __init__(self, json: Mapping[str, object]) -> None:
-        """The value in the query language."""
+        """A value, given as its JSON in the query language."""
         self.json = json
 
     def __repr__(self) -> str:
@@ -117,23 +116,23 @@ class Value:
         return Value({"abs": self.json})
 
     def clip(self, low: "Exact", high: "Exact") -> "Value":
-        """The value, moved to the nearer bound if it is outside."""
+        """The value, replaced by the nearer bound if it is outside of the two."""
         return Value({"clip": [self.json, _operand(low), _operand(high)]})
 
     def is_in(self, literals: Iterable[Literal]) -> Condition:
-        """Tell whether the value equals one of `literals`."""
+        """The condition that the value equals one of `literals`."""
         return Condition({"in": [self.json, [literal_json(item) for item in literals]]})
 
     def between(self, low: Literal, high: Literal) -> Condition:
-        """Tell whether the value is at least `low` and at most `high`."""
+        """The condition that the value is at least `low` and at most `high`."""
         return Condition({"between": [self.json, literal_json(low), literal_json(high)]})
 
     def is_null(self) -> Condition:
-        """Tell whether there is no value, or a category that is not declared."""
+        """The condition that the row has no value, or a category that is not declared."""
         return Condition({"is_null": self.json})
 
     def bins(self, edges: "Iterable[Exact | dt.date | str] | None" = None, *, width: "Exact | None" = None) -> "Group":
-        """Groups by intervals of a column or a calculated value: between `edges`, or at the multiples of `width`."""
+        """Groups by intervals of the value, cut at `edges` or at the multiples of `width`."""
         if (edges is None) == (width is None):
             raise ValueError("give either edges or width")
         cut = {"width": plain(width)} if edges is None else {"edges": [literal_json(edge) for edge in edges]}
@@ -148,13 +147,13 @@ class Value:
 
 
 class Column(Value):
-    """A column of the table; of an event table also `people.town`, a column of the individual that the row is of."""
+    """A column of the table. A query of events may also name a column of the event's individual: `people.town`."""
 
     __slots__ = ("name",)
     __hash__ = None  # as for a value
 
     def __init__(self, name: str) -> None:
-        """The column's name in the schema."""
+        """The column that has this name in the schema."""
         super().__init__({"col": name})
         self.name = name
 
@@ -166,20 +165,20 @@ class Column(Value):
         return {"column": self.name}
 
     def by(self, unit: str) -> "Group":
-        """Groups of a date or time: day, week, month, quarter, year or weekday, and of a time hour."""
+        """Groups by day, week, month, quarter, year or weekday of a date or time, or by hour of a time."""
         return Group({"bucket": {"column": self.name, "by": unit}})
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Parts of a column or value to group by or to count; made by `bins` and `Column.by`."""
+    """The bins or calendar parts of a column or value, to group by or to count; made by `bins` and `Column.by`."""
 
     json: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing to select; made by `count`, `sum_`, `histogram` and the like."""
+    """One select item of a query; made by `count`, `sum_`, `histogram` and the like."""
 
     json: Mapping[str, object]
 
@@ -195,23 +194,23 @@ def count() -> Item:
 
 
 def count_individuals() -> Item:
-    """The number of individuals with at least one such row; in groups, of each group."""
+    """The number of individuals with at least one selected row, in each group."""
     return Item({"count_individuals": {}})
 
 
 def active(share: Exact) -> Item:
-    """The number of individuals that have at least this share of the dataset's budget left, each of whom pays for it.
+    """The number of individuals with at least this share of the dataset's budget left; each of these is charged.
 
-    It is selected alone, of the table of individuals. The number changes with every charge, so that no earlier answer
-    is returned for it.
+    It must be the only item, in a query of the table of individuals. The number changes with every charge, so that no
+    earlier answer is reused.
     """
     return Item({"active": {"share": _operand(share)}})
 
 
 def exhausted() -> Item:
-    """The next tick of the dataset's monitor, which costs nobody anything; it is asked alone, without a noise.
+    """The next tick of the dataset's monitor, which costs nothing. It must be the only item, without a noise.
 
-    `client.dataset(name).exhausted_curve()` makes the running counts of all ticks so far.
+    `client.dataset(name).exhausted_curve()` returns the running counts of all ticks so far.
     """
     return Item({"exhausted": {}})
 
@@ -222,16 +221,16 @@ def sum_(column: str | Value) -> Item:
 
 
 def of_value(column: str | Value) -> dict[str, object]:
-    """A column by its name, or a calculated value, as an item has it."""
+    """The JSON of a column, given by its name, or of a calculated value, as select items contain it."""
     if isinstance(column, Column):
         column = column.name
     return {"of": column.json} if isinstance(column, Value) else {"column": column}
 
 
 def histogram(column: str | Group, *, values: Iterable[Literal] | None = None) -> Item:
-    """A count for each declared value of a column as one vector, or for each of `values`, or for each part of one.
+    """A count for each declared value of a column, for each of `values`, or for each bin or calendar part.
 
-    Raises TypeError for values beside parts.
+    Raises TypeError for `values` beside bins or calendar parts.
     """
     if isinstance(column, Group):
         if values is not None:
@@ -242,7 +241,7 @@ def histogram(column: str | Group, *, values: Iterable[Literal] | None = None) -
 
 
 def plain(value: object) -> object:
-    """A scalar of numpy or pandas, and a decimal, as Python's own; any other value as it is."""
+    """A scalar of numpy or pandas, or a decimal, as Python's own number; any other value unchanged."""
     if isinstance(value, Decimal) and value.is_finite():
         return int(value) if value == value.to_integral_value() else float(value)
     item = getattr(value, "item", None)
@@ -256,19 +255,19 @@ def plain(value: object) -> object:
 
 
 def iso(value: dt.date) -> str:
-    """A date or a time as text; midnight without a zone is its date, which stands for it."""
+    """A date or a time as ISO text; midnight without a zone becomes the date alone, which means the same."""
     text = value.isoformat()
     return text.removesuffix("T00:00:00") if isinstance(value, dt.datetime) else text
 
 
 def linear(column: str, weights: Weights, *, values: Sequence[Literal] | None = None) -> Item:
-    """The sum of a weight for each value of a column, values without a weight adding nothing; several make a vector.
+    """The sum, over all rows, of a weight for the row's value of a column; a value without a weight adds nothing.
 
     Args:
-        column: its name.
-        weights: a mapping from values to weights, several of them, or a sparse matrix of scipy with a row for each
-            functional and a column for each value.
-        values: the values that the columns of a matrix stand for; by default their numbers, 0, 1, ...
+        column: the name of the column.
+        weights: a mapping from values to weights, or for a vector of sums several mappings, or a sparse matrix of scipy
+            with a row for each sum and a column for each value.
+        values: the values that the columns of a matrix stand for; by default 0, 1, ...
     """
     if isinstance(weights, Mapping):
         return Item({"linear": {"column": column, "weights": _weights(weights)}})
@@ -288,7 +287,7 @@ def linear(column: str, weights: Weights, *, values: Sequence[Literal] | None = 
 
 
 def _matrix_of(matrix: Any, values: Sequence[Literal] | None) -> dict[str, list[object]]:  # noqa: ANN401 - of scipy
-    """A matrix in compressed sparse rows, without zeros and with each entry once."""
+    """The JSON of a matrix in compressed sparse rows, without zeros and with each entry once."""
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     places = matrix.indices.tolist()
@@ -316,7 +315,7 @@ def _operand(value: object) -> object:
 
 
 def literal_json(value: object) -> Literal:
-    """A literal as it is sent. Raises TypeError for what is none."""
+    """A literal as it is sent. Raises TypeError for any other value."""
     value = plain(value)
     if isinstance(value, dt.date):
         return iso(value)

@@ -1,4 +1,4 @@
-"""The sources of an upload: a path, bytes or an open file, plain or gzipped; and which of the four formats it is."""
+"""The sources of an upload: a path, bytes or an open file, plain or gzipped, in one of four formats."""
 
 import contextlib
 import gzip
@@ -27,7 +27,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def content_of(source: Source) -> tuple[Callable[[], Content], str]:
-    """A function that reads `source` from its start, unpacked, for each try of an upload, and its content type.
+    """A function that opens `source`, unpacked, from its start, for each try of an upload; and the content type.
 
     Raises OSError when a path cannot be read.
     """
@@ -37,10 +37,10 @@ def content_of(source: Source) -> tuple[Callable[[], Content], str]:
 
 
 def opened_of(source: Source) -> tuple[Opened, str, bool]:
-    """A function that opens `source`, unpacked; its content type; and a mark of a packed file.
+    """A function that opens `source`, unpacked; its content type; and a flag that is true if it is gzipped.
 
-    The type follows from a path's suffix, otherwise from the first bytes, and is CSV when these say nothing. An open
-    file is read into memory, because it may not be possible to rewind it. Raises OSError when a path cannot be read.
+    The type follows from a path's suffix, otherwise from the first bytes, and is CSV if neither decides. An open file
+    is read into memory, as it may not be possible to rewind it. Raises OSError if a path cannot be read.
     """
     if isinstance(source, str | os.PathLike):
         return _opened_path(Path(source))
@@ -52,7 +52,7 @@ def opened_of(source: Source) -> tuple[Opened, str, bool]:
 
 
 def _content(source: bytes | bytearray | memoryview | BinaryIO | TextIO) -> bytes:
-    """The bytes of what is open or in memory; text is in UTF-8."""
+    """The bytes of an open file or of a source in memory; text becomes UTF-8."""
     read = getattr(source, "read", None)
     content = source if read is None else read()
     if isinstance(content, str):
@@ -67,7 +67,7 @@ def _content(source: bytes | bytearray | memoryview | BinaryIO | TextIO) -> byte
 
 @contextlib.contextmanager
 def _unpacking(what: object) -> Iterator[None]:
-    """Errors of gzip as a ValueError which names the source."""
+    """A context that turns errors of gzip into a ValueError that names the source."""
     try:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:

@@ -1,4 +1,4 @@
-"""The steps of one fit in a history: releases in a row that differ in the parameters of a gradient alone."""
+"""The steps of one fit in a history: consecutive releases that differ only in the parameters of a gradient."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -7,7 +7,7 @@ from sparing._models import ReleaseRow
 
 
 def folded(releases: Iterable[ReleaseRow]) -> list[list[ReleaseRow]]:
-    """The releases in their order, grouped: consecutive ones of one fit together, and each other one by itself."""
+    """The releases in their order, in groups: consecutive steps of one fit together, each other release by itself."""
     numbered = enumerate(releases)
     groups = groupby(numbered, key=lambda each: _model_of(each[1]) or each[0])
     return [[row for _, row in group] for _, group in groups]

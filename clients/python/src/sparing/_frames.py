@@ -1,6 +1,6 @@
-"""Data frames as Parquet: pandas, polars, pyarrow, everything that hands out an Arrow stream, and columns by name.
+"""Data frames as Parquet: those of pandas, polars and pyarrow, objects that give an Arrow stream, and columns by name.
 
-No library is imported that the frame does not need: polars writes Parquet by itself, all others need pyarrow.
+Only libraries that the frame needs are imported: polars writes Parquet by itself, all other frames need pyarrow.
 """
 
 import contextlib
@@ -12,11 +12,11 @@ from typing import Any
 from sparing._columns import Columns, chosen_columns
 
 Frame = Any
-"""A data frame of a library that this one does not depend on."""
+"""A data frame, of a library that this client does not depend on."""
 
 
 def is_frame(data: object) -> bool:
-    """Tell whether it is a data frame, and not a path, bytes or an open file."""
+    """Tell whether some data is a data frame, and not a path, bytes or an open file."""
     return library_of(data) == "polars" or hasattr(data, "__arrow_c_stream__") or library_of(data) == "pandas"
 
 
@@ -52,7 +52,7 @@ def parquet_of_arrow(table: Any, columns: Columns, declared: Sequence[str]) -> b
 
 @contextlib.contextmanager
 def ours(what: str) -> Iterator[None]:
-    """Errors of pyarrow and polars as a ValueError which says `what` is at fault."""
+    """A context that turns errors of pyarrow and polars into a ValueError; its text begins with `what`."""
     try:
         yield
     except Exception as error:
@@ -62,7 +62,7 @@ def ours(what: str) -> Iterator[None]:
 
 
 def check_lengths(columns: Mapping[object, Any]) -> None:
-    """Raise ValueError unless the columns of a mapping have one length, and TypeError where one is no list."""
+    """Raise ValueError if the columns of a mapping differ in length, and TypeError if a column is no list."""
     for name, values in columns.items():
         if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
             raise TypeError(f"the column {name!r} must be a list or an array, not a {type(values).__name__}")
@@ -74,7 +74,7 @@ def check_lengths(columns: Mapping[object, Any]) -> None:
 
 
 def pyarrow(data: str) -> Any:  # noqa: ANN401 - a module
-    """The library, or an ImportError that says what to install."""
+    """The module pyarrow, which `data` needs. Raises ImportError, which says what to install."""
     try:
         return importlib.import_module("pyarrow")
     except ImportError:
@@ -102,7 +102,7 @@ def _of_pandas(frame: Frame, columns: Columns, declared: Sequence[str]) -> bytes
 
 
 def _whole(frame: Frame) -> Frame:
-    """The data frame of a lazy one or of a series."""
+    """The data frame that a lazy frame or a series stands for; other frames unchanged."""
     for method in ("collect", "to_frame"):
         if not hasattr(frame, "write_parquet") and hasattr(frame, method):
             frame = getattr(frame, method)()
@@ -110,7 +110,7 @@ def _whole(frame: Frame) -> Frame:
 
 
 def _column(arrow: Any, name: str, values: Any) -> Any:  # noqa: ANN401 - a list or an array of any library
-    """The array of a column, in which NaN is NULL; one of two dimensions has a vector in each row."""
+    """The Arrow array of a column, in which NaN is NULL; an array of two dimensions becomes a column of vectors."""
     if getattr(values, "ndim", 1) == 1:
         with ours(f"the column {name!r} cannot be sent as Parquet"):
             return arrow.array(values, from_pandas=True)
@@ -120,5 +120,5 @@ def _column(arrow: Any, name: str, values: Any) -> Any:  # noqa: ANN401 - a list
 
 
 def library_of(data: object) -> str:
-    """The name of the package that an object's type is of."""
+    """The name of the package that defines an object's type."""
     return type(data).__module__.partition(".")[0]

@@ -1,4 +1,4 @@
-"""A histogram from noisy counts of nested bins, made consistent: its counts, totals and quantiles, with error bars."""
+"""A histogram made consistent from noisy counts of nested bins: its counts, totals and quantiles, with error bars."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ class Quantile:
 class ConsistentHistogram:
     """Counts of bins that add up to those of the coarser bins; made by `consistent_histogram`.
 
-    They are the least-squares estimates from all levels: unbiased, with the least variance, and maybe negative.
+    The counts are the least-squares estimates from all levels: unbiased, of least variance, and possibly negative.
     """
 
     column: str
@@ -39,7 +39,7 @@ class ConsistentHistogram:
     _counts: NestedCounts
 
     def between(self, low: float, high: float) -> Estimate:
-        """The count between two edges. Raises ValueError unless both are edges and increase."""
+        """The count between two edges. Raises ValueError unless both are edges and `low` is below `high`."""
         for name, edge in (("low", low), ("high", high)):
             if edge not in self.edges:
                 raise ValueError(f"{name} must be an edge of {self.column}, got {edge}")
@@ -59,10 +59,10 @@ class ConsistentHistogram:
     def quantile(self, probability: float, *, confidence: float = 0.95) -> Quantile:
         """The point below which this share of the counted rows lies: 0.5 for the median.
 
-        The value is where the number of rows below, less the share of the total, crosses 0, after isotonic regression.
-        The interval ends at the outermost edges that the noise does not rule out: the true quantile is beyond each end
-        with a probability of (1 - confidence) / 2 at most. Rows lie in their bin, lower edge included, as the service
-        bins them; an integer fills the bin up to the next one.
+        The value is the point at which the number of rows below equals the share of the total, after isotonic
+        regression. The interval ends at the outermost edges that the noise does not rule out: the true quantile is
+        beyond each end with a probability of at most (1 - confidence) / 2. As in the service, a bin includes its lower
+        edge; the bin of an integer ends at the next integer.
 
         Raises:
             ValueError: the probability or the confidence is not above 0 and below 1.
@@ -88,7 +88,7 @@ class ConsistentHistogram:
         return f"ConsistentHistogram({self.column} from {ends}, bins={len(self.values)}, {certified})"
 
     def _not_ruled_out(self, excess: Sequence[float], probability: float, deviations: float) -> Interval:
-        """The interval from the first bin that may end above the quantile to the last that may begin below it."""
+        """The interval from the first bin that may end above the quantile to the last bin that may begin below it."""
         cells = len(self.values)
 
         def slack(cut: int) -> float:
@@ -105,16 +105,16 @@ class ConsistentHistogram:
 def consistent_histogram(
     levels: Sequence[Selection], *, within: Mapping[str, object] | None = None
 ) -> ConsistentHistogram:
-    """The histogram of a column that fits answers to queries grouped by coarser and coarser bins of it best.
+    """The histogram that best fits answers to queries grouped by coarser and coarser bins of one column.
 
     Args:
-        levels: an answer for each level in any order, as `bin_levels` has them asked; an answer with several items goes
-            with the name of one, as for `ratios`. Sigmas may differ, levels may be left out, and a single one will do.
-        within: values of the other columns that the answers are grouped by: `{"country": "NO"}`.
+        levels: an answer for each level of `bin_levels`, in any order; for an answer with several items, the pair of
+            the answer and the title of one item. Sigmas may differ, levels may be missing, and one level is enough.
+        within: the values of other columns that the answers are grouped by, such as `{"country": "NO"}`.
 
     Raises:
-        ValueError: an answer has not just one column of bins, its bins are not unions of those of the finest level, or
-            it is given twice; or the answers are of several epochs.
+        ValueError: an answer has no column of bins or several; its bins are not unions of the finest level's bins; an
+            answer is given twice; or the answers are of several epochs.
 
     Source: Hay, Rastogi, Miklau & Suciu, Boosting the accuracy of differentially private histograms through
     consistency, VLDB 2010; see the module `_nested_counts`.

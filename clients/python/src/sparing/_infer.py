@@ -1,8 +1,9 @@
-"""A proposal for a schema, made where the data is: on the curator's own machine, and never by the service.
+"""A proposal for a schema, made from the data on the curator's own machine, and never by the service.
 
 A schema is public. A domain that is read off the data (bounds, categories, rows of one individual) can tell about an
-individual, such as the oldest, so every such domain carries a member `confirm` that says so. The service refuses a
-registration with it: the curator has to replace the domain by one known from elsewhere, or accept it, column by column.
+individual, such as the oldest. So every such domain has an entry `confirm` that says so, and the service refuses a
+registration with this entry. The curator has to replace the domain by one known from elsewhere, or to accept it, for
+each column.
 """
 
 import csv
@@ -28,7 +29,7 @@ PEOPLE_WORDS = frozenset(
 KEY_WORDS = frozenset({"id", "key", "no", "number", "code"})
 CANDIDATES_MAX = 5
 RESERVED = "select"
-"""Labels of answers have the word."""
+"""A word that no column may be called, as the labels of answers use it."""
 MARKS = (",", ";", "\t", "|")
 NAME_CHARACTERS_MAX = 63
 
@@ -39,16 +40,16 @@ def infer_schema(
     """Propose the schema of one table from a data frame or a file. Nothing is sent anywhere.
 
     Args:
-        data: as `client.datasets.upload` takes it.
+        data: data as `client.datasets.upload` takes it.
         table: the table's name; by default that of the file.
         key: the column that names the individual; by default a guess by its name, which is marked.
-        kind: `individuals` (one row each) or `events`; by default whether a key repeats.
+        kind: `individuals` (one row each) or `events`; by default `events` if a key repeats.
 
     Returns:
-        `tables`, the proposal; `columns`, the mapping for an upload where names had to change; `left_out`, columns for
-        which no declaration fits, with reasons; `delimiter` of a CSV file where it is not a comma, and `decimal` where
-        its numbers have commas. The table where key or kind are guessed, and every domain read off the data, is marked
-        by a member `confirm`, with which no registration is accepted.
+        `tables`, the proposal; `columns`, the mapping for an upload if names had to change; `left_out`, the columns for
+        which no declaration fits, with reasons; `delimiter` of a CSV file if it is not a comma; and `decimal` if its
+        numbers have commas. An entry `confirm` marks a table whose key or kind is guessed, and every domain read off
+        the data. No registration is accepted with it.
 
     Raises:
         ValueError: the data is empty, is not UTF-8, has no such key or two columns of one name, or `kind` is neither of
@@ -94,14 +95,14 @@ def _repeats(declared: Mapping[str, Any]) -> str:
 
 
 def _key_of(found: Mapping[str, Seen], key: str | None) -> str:
-    """The stated key, or the likeliest one: that of a person before that of anything else, and the first of equals."""
+    """The stated key, or the likeliest column: names for people come first, and the first of equal columns is taken."""
     if key is not None and key not in found:
         raise ValueError(f"there is no column {key!r}; there are {', '.join(map(repr, found))}")
     return max(found, key=_likelihood) if key is None else key
 
 
 def _likelihood(name: str) -> int:
-    """A rank by the words of a name: `patient`, `subject_id` and `id` before `order_id`, and that before `paid`."""
+    """A rank by the words of a name: `patient` is above `id`, `id` above `order_id`, and `order_id` above `paid`."""
     *first, last = plain_name(name).split("_")
     is_of_people = PEOPLE_WORDS.intersection([*first, last.removesuffix("id")])
     if is_of_people and (last in KEY_WORDS or last.removesuffix("id") in PEOPLE_WORDS):
@@ -110,7 +111,7 @@ def _likelihood(name: str) -> int:
 
 
 def _guessed_key(found: Mapping[str, Seen], named: Mapping[str, str], chosen: str) -> str:
-    """Words on the guess, with the columns that may be meant instead."""
+    """A sentence on the guessed key, with other columns that may be meant."""
     others = sorted(
         (name for name in found if name != chosen and found[name].may_be_key), key=_likelihood, reverse=True
     )
@@ -119,7 +120,7 @@ def _guessed_key(found: Mapping[str, Seen], named: Mapping[str, str], chosen: st
 
 
 def _names(found: Iterable[str]) -> dict[str, str]:
-    """Names that a schema takes: lower case, letters, digits and underscores, each once."""
+    """The name in the schema of each column: lower case letters, digits and underscores, and unique."""
     taken, named = {RESERVED}, dict[str, str]()
     for name in found:
         plain = plain_name(name)
@@ -135,7 +136,7 @@ def _stem(data: Frame | Source) -> str:
 
 
 def _seen(data: Frame | Source) -> tuple[str, dict[str, Seen]]:
-    """The delimiter, and what was seen of every column."""
+    """The delimiter, and the values of every column."""
     delimiter, columns = ",", {}
     if is_frame(data):
         columns = {name: Seen(values, is_text=False) for name, values in _of_frame(data)}
@@ -167,9 +168,9 @@ def _by_column(rows: Iterable[Mapping[str, object]], *, is_text: bool) -> dict[s
 
 
 def _csv_rows(text: io.TextIOWrapper) -> tuple[str, Iterator[dict[str, object]]]:
-    """The delimiter, by the header, and the rows; a row of another length is left out.
+    """The delimiter, guessed from the header, and the rows; a row of another length than the header is left out.
 
-    Raises ValueError where the first line is for a spreadsheet, or a name is there twice.
+    Raises ValueError if the first line is an instruction for a spreadsheet, or a name occurs twice.
     """
     first = text.readline()
     if first.lower().startswith("sep="):
