@@ -1,4 +1,4 @@
-"""The only sender of requests of an `AsyncClient`: the same steps as of `Sender`, awaited."""
+"""The sender of all requests of an `AsyncClient`, which awaits the same steps as `Sender` carries out."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ from sparing._requests import Request
 
 T = TypeVar("T")
 AsyncBeforeSending = Callable[[str, str, Mapping[str, object]], Awaitable[None] | None]
-"""A `BeforeSending` whose result is awaited, if it can be."""
+"""A `BeforeSending` whose result is awaited if it is awaitable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class AsyncSender(SenderOptions):
     before_sending: AsyncBeforeSending | None = None
 
     async def run(self, call: Call[T]) -> T:
-        """The result of a call. Raises SparingError, and all that the call raises."""
+        """The result of a call. Raises SparingError, and any exception of the call."""
         steps = steps_of(call, self.retry)
         outcome: object = None
         while True:
@@ -46,7 +46,7 @@ class AsyncSender(SenderOptions):
             outcome = await self._do(step)
 
     async def each(self, stream: Stream[T]) -> AsyncIterator[T]:
-        """The items of a stream as they are consumed; nothing is sent before the first."""
+        """The items of a stream; requests are sent as items are consumed, and none before the first item is."""
         steps: Generator[Step | Items[T], object, None] = steps_of(stream, self.retry)
         outcome: object = None
         while True:
@@ -102,7 +102,7 @@ class AsyncSender(SenderOptions):
     async def _answered(
         self, request: Request, content: bytes | AsyncIterator[bytes] | None, length: int | None, deadline: Deadline
     ) -> Reply:
-        """The whole reply within its bounds."""
+        """The whole reply of one try. Raises if it is too long."""
         async with self.pool.http.stream(
             request.method,
             request.path,
@@ -126,7 +126,7 @@ class AsyncSender(SenderOptions):
 
 
 def _mover_of(limit: asyncio.Timeout) -> Callable[[float], None]:
-    """Moves a limit of asyncio as a deadline moves; one that has expired stays."""
+    """A function that moves a limit of asyncio along with a deadline, unless the limit has expired."""
 
     def moved(ends_at: float) -> None:
         if not limit.expired():
@@ -136,7 +136,7 @@ def _mover_of(limit: asyncio.Timeout) -> Callable[[float], None]:
 
 
 class _ChunksInThreads:
-    """The chunks of a body, each read in a thread. A thread that is still reading is waited for before the end."""
+    """The chunks of a body, each read in a thread. Closing waits for a thread that is still reading."""
 
     def __init__(self, body: Body) -> None:
         self._body = body
@@ -144,12 +144,12 @@ class _ChunksInThreads:
         self._lock = threading.Lock()
 
     def next(self) -> bytes | None:
-        """The next chunk, None at the end."""
+        """The next chunk; None after the last."""
         with self._lock:
             return next(self._chunks, None)
 
     def close(self) -> None:
-        """Close the file, if it is one."""
+        """Close the body, if it is a file."""
         with self._lock:
             self._body.close()
 
@@ -158,7 +158,7 @@ class _ChunksInThreads:
 async def _body_of(
     request: Request, deadline: Deadline
 ) -> AsyncIterator[tuple[bytes | AsyncIterator[bytes] | None, int | None]]:
-    """The content of one try and its length, closed at the end."""
+    """A context with the content of one try and its length; it closes the content at the end."""
     if request.content is None or isinstance(request.content, bytes):
         yield request.content, None if request.content is None else len(request.content)
         return

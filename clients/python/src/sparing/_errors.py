@@ -118,7 +118,7 @@ class PermissionDeniedError(APIStatusError):
 
 
 class NotFoundError(APIStatusError):
-    """The thing does not exist, or this key may not see it, or the dataset is archived."""
+    """The resource does not exist, is hidden from this key, or is archived, or the query was cancelled."""
 
 
 class ConflictError(APIStatusError):

@@ -1,7 +1,7 @@
-"""The labels of an answer, made from its axes where the service sends none: above 10,000 coordinates.
+"""The labels of an answer above 10,000 coordinates, made from its axes, as the service sends no such labels.
 
-What axes do not say is in the public schema: a list of more than 1,000 categories, the first multiple of a width, the
-first part of the calendar. Until `named_axes` adds it, such values are numbered from 0 in their order.
+Three things are only in the public schema: a list of more than 1,000 categories, the first multiple of a width, and the
+first part of the calendar. Until `named_axes` adds them to the axes, these values are numbered from 0 in their order.
 """
 
 from bisect import bisect_right
@@ -20,14 +20,14 @@ Axis = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """A select item. `own` has the values of its labels beside `select`, such as a histogram's column, by name."""
+    """A select item. `own` has further entries of its labels by name, such as the values of a histogram's column."""
 
     title: str
     size: int
     own: Mapping[str, Sequence[object]]
 
     def text(self, place: int) -> str:
-        """The name of a number in `select`; several functionals are numbered."""
+        """The text under `select` in the label of the item's number at `place`; several functionals are numbered."""
         return f"{self.title}[{place}]" if self.size > 1 and not self.own else self.title
 
     def label(self, place: int) -> dict[str, object]:
@@ -35,10 +35,10 @@ class _Item:
 
 
 class Labels(Sequence[Label]):
-    """The labels, each made when it is read; `columns` has all of them without making any."""
+    """The labels, each made when it is read; `columns` returns all of them as columns, without making single labels."""
 
     def __init__(self, axes: Sequence[Axis]) -> None:
-        """All groups from the outermost in, and then the items."""
+        """Labels of answers with these axes: one for each group, from the outermost in, and within it for the items."""
         self._axes = axes
 
     @cached_property
@@ -51,7 +51,7 @@ class Labels(Sequence[Label]):
 
     @cached_property
     def _begins(self) -> list[int]:
-        """The first coordinate of each item, and at the end the number of coordinates of a group."""
+        """The first coordinate of each item within a group, and at the end the number of coordinates of a group."""
         return [0, *accumulate(item.size for item in self._items)]
 
     def __len__(self) -> int:
@@ -86,7 +86,7 @@ class Labels(Sequence[Label]):
         return f"Labels(of {len(self):,} numbers)"
 
     def columns(self) -> dict[str, list[object]]:
-        """The values of each name, one for every label; None where a label lacks the name."""
+        """A column for each name in the labels, with a value for every label; None if the label lacks the name."""
         times, inner, found = 1, len(self), {}
         for name, values in self._groups.items():
             inner //= len(values)
@@ -107,9 +107,9 @@ class Labels(Sequence[Label]):
 
 
 def named_axes(axes: Sequence[Axis], tables: Mapping[str, Any], asked: str) -> list[Axis]:
-    """The axes of an answer about the table `asked` with what only the tables of the public schema say of them.
+    """The axes of an answer about the table `asked`, completed with edges and categories from the public schema.
 
-    A column is that of the table that was asked, and by a table's name that of the table.
+    A column's name alone means a column of that table; a name such as `people.town` means a column of the named table.
     """
     declared = {f"{table}.{own}": column for table, each in tables.items() for own, column in each["columns"].items()}
     declared |= tables[asked]["columns"]
@@ -121,7 +121,7 @@ def named_axes(axes: Sequence[Axis], tables: Mapping[str, Any], asked: str) -> l
 
 
 def _named(axis: Axis, declared: Mapping[str, Axis]) -> Axis:
-    """The axis with its edges or categories, if the column has as many."""
+    """The axis with the edges or categories of its column, if their number agrees with the axis."""
     column = declared.get(str(axis["column"]), {})
     match {**column, **axis}:
         case {"width": int() | float() as width, "lower": int() | float() as lower, "upper": int() | float() as upper}:
@@ -140,7 +140,7 @@ def _named(axis: Axis, declared: Mapping[str, Axis]) -> Axis:
 
 
 def _values(axis: Axis) -> Sequence[object]:
-    """The values along an axis, in order."""
+    """The values along an axis, in order; numbers from 0 if the axis does not tell them."""
     match axis:
         case {"categories": [*categories]}:
             return categories
@@ -160,7 +160,7 @@ def _values(axis: Axis) -> Sequence[object]:
 
 
 def interval_names(edges: Sequence[object]) -> list[str]:
-    """The intervals between edges, of which the last one has its upper end; an edge is its shortest decimal."""
+    """The names of the intervals between edges, such as `[0, 10)`; the last interval includes its upper edge."""
     texts = [edge if isinstance(edge, str) else repr(edge).removesuffix(".0") for edge in edges]
     inner = [f"[{low}, {high})" for low, high in pairwise(texts)]
     return [*inner[:-1], f"{inner[-1][:-1]}]"]
@@ -183,7 +183,7 @@ def _item(axis: Axis) -> _Item:
 def _of_classes(
     features: Sequence[object] | None, classes: Sequence[object] | None, size: int
 ) -> dict[str, Sequence[object]]:
-    """The class of each number, if there are classes, and its feature; those that are not listed are numbered."""
+    """The class, if there are classes, and the feature of each number of a gradient; unlisted ones are numbered."""
     if features is None:
         features = range(size // len(classes or (0,)))
     if classes is None and size > len(features):
@@ -194,7 +194,7 @@ def _of_classes(
 
 
 def _pairs(features: Sequence[object]) -> dict[str, Sequence[object]]:
-    """The first and the second feature of each pair, row by row of the triangle."""
+    """The first and the second feature of each pair, by the rows of the upper triangle."""
     first, second = zip(*combinations_with_replacement(features, 2), strict=True)
     return {"feature": first, "with": second}
 

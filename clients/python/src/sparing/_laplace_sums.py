@@ -1,9 +1,10 @@
-"""Quantiles of weighted sums of noise of which some is Laplace's, for numbers worked out from several answers.
+"""Quantiles of weighted sums of normal and Laplace noise, for numbers worked out from several answers.
 
-A sum of independent Laplace numbers with the scales c_1, c_2, ... and a normal one with the standard deviation s
-has the characteristic function e^(-s^2 t^2 / 2) prod 1 / (1 + c_i^2 t^2). Taken around a circle of circumference
-2 L, its distribution is a Fourier series in the values of that function at pi k / L. The series ends early, as they
-fall with the fourth power of k. Both errors, of the circle and of the end, are bounded and added to the confidence.
+A sum of independent Laplace numbers with the scales c_1, c_2, ... and a normal one with the standard deviation s has
+the characteristic function e^(-s^2 t^2 / 2) prod 1 / (1 + c_i^2 t^2). Wrapped around a circle of circumference 2 L, its
+distribution is a Fourier series with the values of this function at pi k / L. The series is cut off early, as these
+values fall with the fourth power of k. The errors from the wrapping and from the cut are bounded, and both bounds are
+added to the confidence.
 """
 
 import math
@@ -14,20 +15,20 @@ from typing import Final
 from sparing._normal import two_sided_quantile
 
 _SPARE: Final = 2.0**-12
-"""The part of the probability on the rarer side of a quantile that each of the two errors may have."""
+"""The most that each of the two errors may be, as a part of the smaller probability beside the quantile."""
 _LEAST_SHARE: Final = 1 / 8
-"""Smaller scales, by the largest, are taken for this one: a sum of symmetric noise only spreads by it."""
+"""The least ratio of a scale to the largest. Smaller scales are raised to it, which only widens the sum."""
 _HALVINGS: Final = 48
 _NOTHING: Final = 60.0
-"""Parts below e^-60 are none."""
+"""The exponent from which on terms are negligible: below e^-60."""
 
 
 def laplace_sum_quantile(scales: Sequence[float], confidence: float, *, sigma: float = 0.0) -> float:
-    """The x that the size of a sum of independent noise does not exceed with at least this probability.
+    """The x that the absolute value of a sum of independent noise does not exceed, with at least this probability.
 
     `scales` are those of the Laplace summands, their weights included, and `sigma` is the standard deviation of the
-    normal one. The bound is exact for one Laplace number alone. For a sum, the probability beyond the bound is
-    at least 0.999 of what the confidence allows, where no scale is below an eighth of the largest.
+    normal one. The bound is exact for one Laplace number alone. For a sum whose scales are at least an eighth of the
+    largest, the probability beyond the bound is at least 0.999 times 1 - confidence.
 
     Raises:
         ValueError: a scale is not positive and finite, or there is none; sigma is negative or not finite; or the
@@ -44,10 +45,10 @@ def laplace_sum_quantile(scales: Sequence[float], confidence: float, *, sigma: f
 
 @lru_cache(maxsize=256)
 def widest_quantile(confidence: float) -> float:
-    """The q that bounds a sum of Laplace and normal noise at this confidence, in its standard deviations.
+    """The q for which sums of Laplace and normal noise are within q standard deviations, at this confidence.
 
-    It is the largest of the sums of 1, 2, 4, ... and 64 Laplace numbers of one scale, and of a normal number. No sum of
-    other scales was found beyond it: the tests draw them.
+    It is the largest quantile among sums of 1, 2, 4, ... and 64 Laplace numbers of one scale, and of a normal number.
+    It is not proven for other scales; the tests draw some, and found none with a larger quantile.
     """
     counts = [2**power for power in range(7)]
     of_sums = [laplace_sum_quantile([1.0] * count, confidence) / math.sqrt(2 * count) for count in counts]
@@ -55,13 +56,13 @@ def widest_quantile(confidence: float) -> float:
 
 
 def noise_quantile(confidence: float, *, has_laplace: bool) -> float:
-    """The standard deviations within which a sum of noise is with at least this probability."""
+    """The number of standard deviations within which a sum of noise lies with at least this probability."""
     return widest_quantile(confidence) if has_laplace else two_sided_quantile(confidence)
 
 
 @lru_cache(maxsize=256)
 def _quantile(scales: tuple[float, ...], sigma: float, confidence: float) -> float:
-    """The bound of `laplace_sum_quantile` for scales in increasing order; the largest of them and sigma is 1."""
+    """The bound of `laplace_sum_quantile` for increasing scales; the largest of the scales and sigma must be 1."""
     beyond = 1 - confidence
     if len(scales) == 1 and not sigma:
         return -math.log1p(-confidence) * (1 + 2.0**-47)

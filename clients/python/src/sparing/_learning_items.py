@@ -1,6 +1,6 @@
-"""The items of linear models, moments and gradients, and the features that they read.
+"""The items of linear models (moments, gradients and predictions), and the features that these read.
 
-They only build the service's JSON, as `sparing._expressions` does.
+They only build JSON, which the service checks.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,9 +12,9 @@ from sparing._expressions import Column, Condition, Exact, Group, Item, Value, p
 from sparing._query import GroupKey, key_json
 
 Link = Word["logistic", "softmax", "identity"]
-"""The functions from a linear prediction to a probability, to a value of the target, and to the number itself."""
+"""The functions that turn a linear prediction into a probability, a value of the target, and the number itself."""
 Loss = Word["logistic", "softmax", "squared"]
-"""The losses, in this order for a target that is a boolean, a column or bin, and a number."""
+"""The losses: for a boolean target, for a target that is a column or bins, and for a target that is a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,40 +25,40 @@ class Feature:
 
 
 AnyFeature: TypeAlias = Feature | Value | str
-"""A column or a value stands for the feature of it, without a fill."""
+"""A feature; a column or a value stands for its feature without a fill."""
 
 
 def feature(value: str | Value, fill: Exact | None = None) -> Feature:
-    """A column or a calculated value that is a number, or a boolean as 0 or 1.
+    """The feature of a column or a calculated value that is a number, or of a boolean as 0 or 1.
 
-    `fill` stands for NULL; without it an individual with NULL adds nothing.
+    `fill` replaces NULL; without a fill, an individual with NULL is not counted.
     """
     of = value if isinstance(value, Value) else Column(value)
     return Feature({"of": of.json} if fill is None else {"of": of.json, "fill": plain(fill)})
 
 
 def one_hot(key: GroupKey) -> Feature:
-    """A number for each value of a column, bin or part of the calendar: 1 at the individual's own, 0 at the others."""
+    """The feature with a number for each value of a column, bin or calendar part: 1 for the individual's, else 0."""
     return Feature({"one_hot": key_json(key)})
 
 
 def vector(column: str) -> Feature:
-    """The numbers of a column of vectors, as stored; an individual without a vector adds nothing."""
+    """The feature with the stored numbers of a column of vectors; an individual without a vector is not counted."""
     return Feature({"vector": column})
 
 
 def fold(seed: str, *, of: int, parts: Iterable[int]) -> Condition:
-    """The individuals in some of `of` equal parts, from 0 on, into which the seed divides them at random and for good.
+    """The condition that an individual is in some of the `of` equal parts, numbered from 0, that the seed always makes.
 
-    `~fold("churn", of=5, parts=[0])` are all others, for a fit that the first part judges.
+    `~fold("churn", of=5, parts=[0])` selects all other parts, such as for a fit that part 0 then judges.
     """
     return Condition({"fold": {"seed": seed, "of": of, "in": list(parts)}})
 
 
 def moments(features: Sequence[AnyFeature], *, intercept: bool = False) -> Item:
-    """The sum of the products of each pair of features, which `answer.matrix` has as a square; it stands alone.
+    """The item of the summed products of each pair of features; `answer.matrix` is their matrix.
 
-    `intercept` adds the number 1 as the last feature.
+    It must be the only item. `intercept` adds the number 1 as the last feature.
     """
     return Item({"moments": _model(features, intercept=intercept)})
 
@@ -72,16 +72,17 @@ def gradient(
     intercept: bool = False,
     residual_clip: Exact | None = None,
 ) -> Item:
-    """The sum of the gradients of a linear model's loss at `parameters`; it stands alone, and `answer.matrix` has it.
+    """The item of the summed gradients of a linear model's loss; `answer.matrix` has the sum. It must be the only item.
 
     Args:
         loss: `logistic` for a boolean target, `softmax` for a column or bin, `squared` for a number.
-        target: what is predicted; an individual without it adds nothing.
+        target: the predicted column, value or bins; an individual without a target adds nothing.
         features: the features, in the order of the parameters.
-        parameters: a number for each feature, the intercept's last; of `softmax` such a row for each value. More than
-            1,000 are sent as an array, and by their hash once the service has answered a query with them.
+        parameters: a number for each feature, the intercept's last; for `softmax` a row of these for each value of the
+            target. More than 1,000 numbers are sent as an array, or only as their hash once the service has answered a
+            query with them.
         intercept: whether the number 1 is the last feature.
-        residual_clip: of `squared`, the difference beyond which one is cut.
+        residual_clip: for `squared`, the bound to which the difference between prediction and target is clipped.
     """
     model: dict[str, object] = {"loss": loss, "target": target.json if isinstance(target, Value) else key_json(target)}
     model |= _model(features, intercept=intercept) | {"parameters": _numbers(parameters)}
@@ -99,11 +100,10 @@ def predict(
     """The prediction of a linear model at given parameters, as a value of the row.
 
     Args:
-        features: the features, in the order of the parameters; without one of them there is no prediction.
-        parameters: a number for each feature, the intercept's last; of `softmax` such a row for each value. Many are
-            sent as those of a gradient.
+        features: the features, in the order of the parameters; an individual without one of them has no prediction.
+        parameters: numbers as for `gradient`.
         link: `logistic` for a probability, `softmax` for the likeliest value of the target, `identity` for a number.
-        target: of `softmax`, the column whose values are predicted.
+        target: for `softmax`, the column whose values are predicted.
         intercept: whether the number 1 is the last feature.
     """
     model: dict[str, object] = {"link": link, **_model(features, intercept=intercept)}
@@ -114,11 +114,11 @@ def predict(
 def own(
     events: str, *, clip: tuple[Exact, Exact], sum_: str | Value | None = None, where: Condition | None = None
 ) -> Value:
-    """A value of an individual: the number of its own events, or with `sum_` the sum over them, moved into `clip`.
+    """A value of an individual: the number of its own events, or with `sum_` the sum over them, clipped to `clip`.
 
     Args:
         events: the table of events.
-        clip: the least and the greatest that it may be.
+        clip: the least and the greatest value.
         sum_: the column or value of the events that is added up.
         where: the events that count; by default all.
     """
@@ -136,7 +136,7 @@ def _model(features: Sequence[AnyFeature], *, intercept: bool) -> dict[str, obje
 
 
 def as_feature(given: AnyFeature) -> Feature:
-    """The feature of a column or value, or the one that it is."""
+    """The feature of a column or value; a feature unchanged."""
     if isinstance(given, Feature):
         return given
     if not isinstance(given, str | Value):
@@ -145,7 +145,7 @@ def as_feature(given: AnyFeature) -> Feature:
 
 
 def _numbers(given: Any) -> list[object]:  # noqa: ANN401 - as above
-    """Rows of numbers, or one row, as Python's own."""
+    """Rows of numbers, or a single row, as lists of Python's numbers."""
     listed = given.tolist() if hasattr(given, "tolist") else given
     if isinstance(listed, str) or not isinstance(listed, Sequence):
         raise TypeError(f"parameters are a list or an array of numbers, not {given!r}")

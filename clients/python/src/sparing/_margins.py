@@ -1,9 +1,9 @@
-"""Tables of counts by some of the same columns, made consistent: parts that add up to their totals.
+"""Tables of counts that share some columns, made consistent, so that parts add up to their totals.
 
 Every table is a sum over the cells of one cross table of all columns. A cross table is a sum of effects, one for each
 set of columns: the mean, the deviations of each column, the interactions. A table by the columns S measures the effects
-of the subsets of S and no others, each independently of the others, so that least squares averages one effect at a
-time.
+of all subsets of S and no other effects. These measurements are independent, so that least squares averages each effect
+by itself.
 
 Source: for the decomposition, Scheffé, The Analysis of Variance, 1959, chapter 4; for its use on noisy tables, Xiao,
 He, Zhang & Kifer, An optimal and scalable matrix mechanism for noisy marginals under convex loss functions, NeurIPS
@@ -26,24 +26,24 @@ Cell = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsistentTables:
-    """Estimates that add up: each table is the sum of every other one that has all of its columns."""
+    """Estimates that add up: summing a table over some of its columns gives the table by the other columns."""
 
     tables: tuple[tuple[Estimate, ...], ...]  # in the order of the answers, and each in the order of its numbers
     misfit_p: float  # the probability that noise alone makes the tables contradict each other as much as they do
 
 
 def consistent_tables(tables: Sequence[Selection]) -> ConsistentTables:
-    """The numbers of several tables, such as a total, its parts, and a cross table, changed the least to add up.
+    """The numbers of several tables, such as a total, its parts and a cross table, minimally changed to add up.
 
-    They are the least-squares estimates for the sigmas of the answers: unbiased, with the least variance. Tables add up
-    in truth only if each row is in one group of each: a row whose group is NULL or not declared is in a total and in no
-    part, individuals with events in several groups add up to more than `count_individuals` of all, and individuals may
-    be left out of one answer alone. A small `misfit_p`, say below 0.001, is a reason to look for such rows and not to
-    use the result.
+    They are the least-squares estimates for the sigmas of the answers: unbiased, with the least variance. The true
+    tables add up only if each row is in exactly one group of each table. There are three exceptions. A row whose group
+    is NULL or not declared is in the total and in no part. An individual with events in several groups is in several
+    parts of `count_individuals`. An individual may be left out of one answer and not of another. A small `misfit_p`,
+    say below 0.001, is a reason to look for such rows and not to use the result.
 
     Args:
-        tables: answers grouped by columns or by none, in any order, with the same item; an answer with several items
-            goes with the name of one, as for `ratios`.
+        tables: answers of the same item, grouped by columns or by none, in any order; for an answer with several items,
+            the pair of the answer and the title of one item.
 
     Raises:
         ValueError: the items or the values of a column differ, an answer is given twice, or the epochs differ.
@@ -75,7 +75,7 @@ class _Effect:
 
 
 def _values(tables: Sequence[Selected]) -> dict[str, tuple[object, ...]]:
-    """The values of each column. Raises ValueError where tables have other items or other values."""
+    """The values of each column. Raises ValueError if tables differ in their item or in the values of a column."""
     found: dict[str, tuple[object, ...]] = {}
     for table in tables:
         if table.measure != tables[0].measure:
@@ -90,7 +90,7 @@ def _values(tables: Sequence[Selected]) -> dict[str, tuple[object, ...]]:
 
 
 def _effects(tables: Sequence[Selected], values: Mapping[str, Sequence[object]]) -> list[_Effect]:
-    """The effects that the tables measure: of each, the mean of what they say of it, weighted by precision."""
+    """The effects that the tables measure, each as the mean of the measurements weighted by precision."""
     sums: dict[Columns, dict[Cell, float]] = {}
     precisions: dict[Columns, float] = {}
     for table in tables:
@@ -114,7 +114,7 @@ def _effects(tables: Sequence[Selected], values: Mapping[str, Sequence[object]])
 def _decomposed(
     table: Selected, columns: Columns, values: Mapping[str, Sequence[object]]
 ) -> dict[Columns, dict[Cell, float]]:
-    """A table as a sum of effects: of each subset of its columns, the means less the effects of smaller subsets."""
+    """The effects in a table: for each subset of its columns, the means less the effects of all smaller subsets."""
     found: dict[Columns, dict[Cell, float]] = {}
     for subset in _subsets(columns):
         means = dict.fromkeys(product(*(values[column] for column in subset)), 0.0)
@@ -139,7 +139,7 @@ def _table(
     is_certified: bool,
     has_laplace: bool,
 ) -> tuple[Estimate, ...]:
-    """A table as the sum of its effects, each cell with a standard error."""
+    """The cells of a table as sums of effects, each with a standard error."""
     inside = [
         (effect, [table.columns.index(column) for column in effect.columns])
         for effect in effects
@@ -169,6 +169,6 @@ def _product(columns: Iterable[str], values: Mapping[str, Sequence[object]]) -> 
 
 
 def _subsets(columns: Columns) -> Iterator[Columns]:
-    """All subsets, each after those that it holds."""
+    """All subsets of some columns, smaller ones first."""
     for size in range(len(columns) + 1):
         yield from combinations(columns, size)

@@ -1,4 +1,4 @@
-"""Moments and gradients as matrices: the shape of an answer's numbers from its axes."""
+"""Moments and gradients as matrices, whose shape follows from the axes of an answer."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def matrix_of(values: Sequence[float], axes: Sequence[Mapping[str, Any]], numpy: Any) -> Any:  # noqa: ANN401 - a module
-    """The symmetric matrix of moments, or the gradient, with a row for each class where it has classes.
+    """The symmetric matrix (d, d) of moments, or a gradient (d,), or (classes, d) if it has classes.
 
     Raises ValueError for an answer of other items.
     """
@@ -24,7 +24,7 @@ def matrix_of(values: Sequence[float], axes: Sequence[Mapping[str, Any]], numpy:
 
 
 def _shape(item: Mapping[str, Any], size: int) -> tuple[int, ...]:
-    """Classes and features, of which one or the other are listed; a model of one number has features alone."""
+    """The shape of a gradient: (classes, features), with -1 for a number that follows from the size, or (features,)."""
     if "classes" in item:
         return len(item["classes"]), -1
     width = len(item.get("features", range(size)))

@@ -17,7 +17,7 @@ KeyComparison = Literal["exact", "caseless", "number", "uuid"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
-    """The curator's promise to every individual: (epsilon, delta), or both None when the promise was made in rho."""
+    """The curator's promise to every individual: (epsilon, delta), or both None if the promise was made in rho."""
 
     epsilon: Decimal | None = None
     delta: Decimal | None = None
@@ -25,7 +25,7 @@ class Guarantee:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Monitor:
-    """A dataset's continual count of exhausted individuals: its public terms, and how far it has come."""
+    """A dataset's continual count of exhausted individuals: its public terms, and the number of ticks so far."""
 
     rho: Decimal  # the reserve, by which each limit is lower for queries
     ticks: int  # there are so many
@@ -37,14 +37,14 @@ class Monitor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorTicks(Monitor):
-    """A monitor with every tick that was answered."""
+    """A monitor with the values of all ticks so far."""
 
     values: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """A dataset. `sequence`, `individuals` and `rows` are for curators; analysts get None."""
+    """A dataset. `sequence`, `individuals` and `rows` are shown to curators; analysts get None."""
 
     name: str
     guarantee: Guarantee
@@ -70,7 +70,7 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetRow:
-    """A dataset as it is listed; `datasets.get` has its schema. `sequence` and `individuals` are for curators."""
+    """A dataset in a listing; `datasets.get` returns its schema. `sequence` and `individuals` are shown to curators."""
 
     name: str
     guarantee: Guarantee
@@ -94,10 +94,10 @@ class DatasetRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadReport:
-    """The outcome of an upload: rows stored and dropped, and individuals that joined.
+    """The outcome of an upload: the numbers of rows stored and dropped, and of new individuals.
 
-    Per column, of all rows sent: how many values were clipped, outside the declared domain, or NULL. After a dry run
-    `stored` is false, and the numbers are those that the upload would have.
+    `clipped`, `out_of_domain` and `nulls` count values by column, over all rows sent. After a dry run `stored` is
+    false, and the numbers are those that the real upload would have.
     """
 
     rows: int
@@ -140,7 +140,7 @@ class ShareBin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypicalQuery:
-    """The middle one of recent queries by worst case, and how many have less left than the most that it may charge."""
+    """The recent query with the median worst case, and the number of individuals that have less than this left."""
 
     of: int  # recent queries
     sequence: int
@@ -151,7 +151,7 @@ class TypicalQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetSummary:
-    """Every individual's budgets at one ledger sequence."""
+    """A summary of all individuals' budgets at one ledger sequence."""
 
     sequence: int
     individuals: int
@@ -168,7 +168,7 @@ class BudgetSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryPoint:
-    """Every individual's budgets at an earlier ledger sequence; `quantiles` at those that the history states."""
+    """A summary of all individuals' budgets at an earlier ledger sequence; part of a `SummaryHistory`."""
 
     seq: int
     at: datetime
@@ -181,7 +181,7 @@ class SummaryPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryHistory:
-    """The budgets over time, oldest first."""
+    """Summaries of the budgets over time, oldest first; `quantiles` are the probabilities of each point's quantiles."""
 
     quantiles: tuple[float, ...]
     points: tuple[SummaryPoint, ...]
@@ -189,7 +189,7 @@ class SummaryHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
-    """The share of individuals at which the alarm rings, None where none is set, and the sequence at which it rang."""
+    """The share of individuals at which the alarm rings, None if none is set, and the sequence at which it rang."""
 
     share: float | None
     rang_at_sequence: int | None
@@ -197,7 +197,7 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveShare:
-    """The share of the touched individuals that can pay for one more query of a kind, after so many more."""
+    """The share of the touched individuals that can pay for another query of a kind after `queries` more of them."""
 
     queries: int
     share: float
@@ -205,7 +205,7 @@ class ActiveShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DroppedAfter:
-    """The further queries after which a share of the touched individuals has dropped out; None beyond 1,000."""
+    """The number of further queries after which this share of the touched individuals cannot pay; None beyond 1,000."""
 
     share: float
     queries: int | None
@@ -213,7 +213,7 @@ class DroppedAfter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """The future of one kind of query, if no other is asked."""
+    """A forecast for repeating one kind of query, if no other query is asked."""
 
     sequence: int
     words: str
@@ -227,7 +227,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """The last verification of the ledger: "never" begun, "running", "clean", "damaged", or "failed" before its end."""
+    """The last verification of the ledger; its state is "never" (begun), "running", "clean", "damaged" or "failed"."""
 
     state: str
     began_at: datetime | None = None
@@ -241,7 +241,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalystRow:
-    """An analyst of one dataset: the bound on the sum of its worst cases there, and that sum so far."""
+    """An analyst of one dataset, with the allowance there and the sum of its worst cases so far."""
 
     id: str
     name: str
@@ -255,7 +255,7 @@ class AnalystRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerRow:
-    """One query of the ledger; the numbers of individuals are for its curator, and None for an auditor."""
+    """One query of the ledger. `charged` and `left_out` are shown to the dataset's curator, and None for an auditor."""
 
     sequence: int
     query_id: str
@@ -276,7 +276,7 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActRow:
-    """One act of a curator or an individual, as the dataset's curator sees it.
+    """One act on a dataset, as the dataset's curator sees it.
 
     `act` is one of "rows", "limit", "pause", "resume", "erasure_request", "erase", "epoch", "extend", "correct",
     "archive", "reconcile", "amend", "prune"; the log of acts in docs/ledger.md explains each.
@@ -292,7 +292,7 @@ class ActRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrincipalKey:
-    """A new principal with its API key. The key is shown this once and not kept by the service."""
+    """A principal with its new API key. The key is shown only here, and not kept by the service."""
 
     id: str
     role: str
@@ -305,7 +305,7 @@ class PrincipalKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrincipalRow:
-    """A principal as the curator lists it; never its key."""
+    """A principal in a curator's listing, without its key."""
 
     id: str
     role: str
@@ -322,7 +322,7 @@ class PrincipalRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndividualKey:
-    """The API key of one individual, shown this once."""
+    """The new API key of one individual, which is never shown again."""
 
     individual: str
     api_key: str = field(repr=False)
@@ -330,7 +330,7 @@ class IndividualKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
-    """The analyst behind a query, as individuals are shown it."""
+    """The analyst that asked a query, as shown to individuals."""
 
     organisation: str | None = None
     purpose: str | None = None
@@ -338,7 +338,7 @@ class Asker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicCost:
-    """The most that a query can take of the service, and how long its time slots delay the answer."""
+    """The most time and memory that a query can take, and the delay of its answer by time slots."""
 
     time_ms: float
     memory_bytes: int
@@ -388,7 +388,7 @@ class ReleaseRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """The worst-case charge that the analyst may cause on one dataset; None means that no allowance was set."""
+    """An analyst's allowance on one dataset, and what is spent and left of it; None if no allowance was set."""
 
     dataset: str
     spent_rho: Decimal
@@ -400,8 +400,8 @@ class Allowance:
 class IndividualBudget:
     """The individual's own account in one dataset; every epsilon is at `delta`.
 
-    The promise is of the largest limit ever in force: lowering a limit does not change it. The spent total
-    is no guarantee by itself; `epsilon_so_far_time_uniform` bounds the loss so far, whenever it is read.
+    The promise follows from the largest limit ever in force: lowering a limit does not change it. The spent total is no
+    guarantee by itself. `epsilon_so_far_time_uniform` bounds the privacy loss so far, at whatever time it is read.
     """
 
     dataset: str
@@ -426,9 +426,9 @@ class IndividualBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDivergence:
-    """How well the answers so far tell the dataset with one record from the one without it, for curators.
+    """A measure, for curators, of how well the answers so far tell the dataset with one record from that without it.
 
-    It depends on the record and on the answers: it is not a guarantee, and must not leave the curator.
+    It depends on the record and on the answers: it is not a guarantee, and the curator must keep it secret.
     """
 
     notice: str
@@ -442,7 +442,7 @@ class RunDivergence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The cost of one query to the individual."""
+    """The cost of one query to one individual."""
 
     query_id: str
     asked: Mapping[str, object]

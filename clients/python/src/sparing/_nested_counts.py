@@ -3,11 +3,13 @@
 Each level divides the same cells into intervals, and each interval of a level is a union of intervals of the finer
 level below it. Going up, the count of an interval is averaged with the sum of its parts, weighted by their inverse
 variances. Going down, the difference between an interval and its parts is shared out among the parts by their
-variances. The result has the least variance of all unbiased linear estimates, and parts add up to their whole.
+variances. The result has the least variance of all unbiased linear estimates, and the parts of an interval add up to
+it.
 
 Source: Hay, Rastogi, Miklau & Suciu, Boosting the accuracy of differentially private histograms through consistency,
-VLDB 2010, section 4, for equal variances and equal branching. Here both may differ, and the variances of the results
-are worked out: given the count of an interval, its parts are normal numbers conditioned on their sum.
+VLDB 2010, section 4, for equal variances and equal branching. Here variances and branching may differ, and the
+variances of the results are worked out too: given the count of an interval, its parts are normal numbers conditioned on
+their sum.
 """
 
 from bisect import bisect_right
@@ -27,7 +29,7 @@ class NoisyLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightedSum:
-    """A sum over all cells, in which those from cuts[j] up to cuts[j + 1] have weights[j]."""
+    """A weighted sum over all cells: cells from cuts[j] to before cuts[j + 1] have the weight weights[j]."""
 
     cuts: tuple[int, ...]  # increasing, from 0 to the number of cells
     weights: tuple[float, ...]
@@ -35,7 +37,7 @@ class WeightedSum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pooled:
-    """A level with the counts that the levels below add to its intervals."""
+    """A level whose counts are averaged with those of the finer levels below it."""
 
     bounds: tuple[int, ...]
     counts: tuple[float, ...]
@@ -45,10 +47,10 @@ class _Pooled:
 
 
 class NestedCounts:
-    """Consistent counts of the cells, and the variance of any weighted sum of them."""
+    """Consistent counts of the cells, and the variance of any weighted sum of these counts."""
 
     def __init__(self, levels: Sequence[NoisyLevel]) -> None:
-        """Levels from the finest, whose intervals are the cells, to the coarsest."""
+        """Consistent counts from levels, from the finest, whose intervals are the cells, to the coarsest."""
         self._levels = [_finest(levels[0])]
         for level in levels[1:]:
             self._levels.append(_pooled(level, self._levels[-1]))
@@ -58,7 +60,7 @@ class NestedCounts:
         self.cells = counts
 
     def variance(self, of: WeightedSum) -> float:
-        """The variance of a weighted sum. The time grows with its cuts and with the levels, not with the cells."""
+        """The variance of a weighted sum. The time depends on the numbers of cuts and levels, not of cells."""
         parts: dict[int, tuple[float, float]] = {}
         for below, level in pairwise(self._levels):
             inside = {interval for cut in of.cuts[1:-1] if (interval := _cut_by(cut, level.bounds)) is not None}
@@ -79,7 +81,7 @@ def _finest(level: NoisyLevel) -> _Pooled:
 
 
 def _pooled(level: NoisyLevel, below: _Pooled) -> _Pooled:
-    """Upwards: the count of each interval averaged with the sum of its parts."""
+    """The upward pass: the count of each interval, averaged with the sum of its parts."""
     firsts = tuple(bisect_right(below.bounds, bound) - 1 for bound in level.bounds)
     counts, variances = [], []
     for own, (first, last) in zip(level.counts, pairwise(firsts), strict=True):
@@ -97,7 +99,7 @@ def _pooled(level: NoisyLevel, below: _Pooled) -> _Pooled:
 
 
 def _shared_out(counts: Sequence[float], level: _Pooled, below: _Pooled) -> tuple[float, ...]:
-    """Downwards: the difference between each interval and its parts, shared out by the variances of the parts."""
+    """The downward pass: the parts of each interval, changed in proportion to their variances to add up to it."""
     finer = list(below.counts)
     for count, (first, last) in zip(counts, pairwise(level.firsts), strict=True):
         missing = count - sum(below.counts[first:last])
@@ -110,7 +112,7 @@ def _shared_out(counts: Sequence[float], level: _Pooled, below: _Pooled) -> tupl
 def _given_its_count(
     level: _Pooled, interval: int, below: _Pooled, of: WeightedSum, parts: Mapping[int, tuple[float, float]]
 ) -> tuple[float, float]:
-    """The part of a sum that is over one interval, given its count: the slope in the count, and the variance left."""
+    """The slope and the variance of a weighted sum's part within one interval, given the interval's count."""
     spread = covariance = variance = left = 0.0
     for weight, share, rest in _runs(below, level.firsts[interval], level.firsts[interval + 1], of, parts):
         spread += share
@@ -123,7 +125,7 @@ def _given_its_count(
 def _runs(
     level: _Pooled, first: int, last: int, of: WeightedSum, parts: Mapping[int, tuple[float, float]]
 ) -> Iterator[tuple[float, float, float]]:
-    """Runs of intervals of one weight, and each interval with a cut inside: weight, variance, and variance left."""
+    """The weight, variance and conditional variance of each interval with a cut inside and of each run between."""
     interval = first
     while interval < last:
         if interval in parts:
@@ -137,6 +139,6 @@ def _runs(
 
 
 def _cut_by(cut: int, bounds: Sequence[int]) -> int | None:
-    """The interval that a cut lies inside of; None if it lies between two."""
+    """The interval with a cut in its inside; None if the cut lies between two intervals."""
     interval = bisect_right(bounds, cut) - 1
     return None if bounds[interval] == cut else interval

@@ -8,10 +8,10 @@ from itertools import accumulate
 def nonnegative(values: Iterable[float], *, total: float | None = None) -> tuple[float, ...]:
     """The nearest vector without negative numbers, and with the given total if there is one.
 
-    Without a total each negative number becomes 0. With one, the same amount is taken from every number, and negative
-    numbers become 0: the projection on a simplex, which moves no vector further from a true one with this total.
-    Either way small numbers are biased upwards, the more the more of them there are; a clamp also raises the total.
-    Add up and take quantiles first, and do this last.
+    Without a total, each negative number becomes 0. With a total, the same amount is taken from every number before
+    negative numbers become 0. This is the projection on a simplex, which never moves the numbers further from the true
+    vector, if the true vector has this total. Both ways bias small numbers upwards, all the more if many are small.
+    Without a total, the sum grows too. So work out sums and quantiles first, and do this last.
 
     Args:
         values: the numbers, of an answer or of consistent tables.
@@ -21,7 +21,8 @@ def nonnegative(values: Iterable[float], *, total: float | None = None) -> tuple
         The numbers, in their order; their sum is the total to rounding.
 
     Raises:
-        ValueError: a number is not finite, the total is negative or not finite, or there is nothing to spread it over.
+        ValueError: a number is not finite, the total is negative or not finite, or there are no numbers for a positive
+            total.
 
     Source: Held, Wolfe & Crowder, Validation of subgradient optimization, Math. Programming 6 (1974).
     """
@@ -39,7 +40,7 @@ def nonnegative(values: Iterable[float], *, total: float | None = None) -> tuple
 
 
 def _taken(values: tuple[float, ...], total: float) -> float:
-    """The t for which the positive parts of values - t add up to the total."""
+    """The number t for which the positive ones among the differences `value - t` add up to the total."""
     largest = sorted(values, reverse=True)
     taken = 0.0
     for count, (value, whole) in enumerate(zip(largest, accumulate(largest), strict=True), start=1):

@@ -1,4 +1,4 @@
-"""Quantiles that intervals are made with, half widths of Gaussian and Laplace noise, and a chi-square tail."""
+"""Quantiles for intervals, half widths of Gaussian and Laplace noise, and the tail of the chi-square distribution."""
 
 import math
 from statistics import NormalDist
@@ -18,11 +18,11 @@ def two_sided_quantile(confidence: float) -> float:
 
 
 def half_width(*, sigma: float, grid: float, confidence: float = 0.95) -> float:
-    """The least multiple of the grid within which a number is of what was counted, with at least this confidence.
+    """The largest distance of a number from what was counted, with at least this confidence; a multiple of the grid.
 
-    `sigma` and `grid` as an answer or a preview states them. The noise is whole grid steps, a Gaussian rounded, so it
-    is within k steps with probability 2 Phi((k + 1/2) grid / sigma) - 1. What was counted is the clipped sum over the
-    individuals that could pay; the truth, which also includes those left out, may be further off.
+    `sigma` and `grid` are those of an answer or a preview. The noise is a Gaussian rounded to whole grid steps, so that
+    it is within k steps with probability 2 Phi((k + 1/2) grid / sigma) - 1. What was counted is the clipped sum over
+    the individuals that could pay. The truth also includes the individuals that were left out, and may be further off.
 
     Raises:
         ValueError: sigma or grid is not positive and finite, or the confidence not above 0 and below 1.
@@ -44,9 +44,9 @@ def laplace_half_width(*, scale: float, grid: float, confidence: float = 0.95) -
 
 
 def chi_square_tail(number: float, degrees: int) -> float:
-    """The probability that the sum of so many squared standard normal numbers is larger; 1 for none of them.
+    """The probability that the sum of `degrees` squared standard normal numbers exceeds `number`; 1 for no degrees.
 
-    It is a finite sum: Abramowitz & Stegun, Handbook of Mathematical Functions, 26.4.4 and 26.4.5.
+    It is worked out as a finite sum: Abramowitz & Stegun, Handbook of Mathematical Functions, 26.4.4 and 26.4.5.
     """
     half = number / 2
     if degrees == 0 or half <= 0:

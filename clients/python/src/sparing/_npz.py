@@ -30,11 +30,11 @@ _LIST_BYTES_MAX: Final = 4096  # of its list of members, of which there are two
 
 
 def answer_of_npz(content: bytes) -> dict[str, Any]:
-    """The members of an answer as its JSON has them, without labels, and its values as an array of doubles.
+    """The fields of an answer as in its JSON, but without labels, and with the values as an array of doubles.
 
-    No array is unpacked that is too long for an answer.
+    An array that is too long for an answer is not unpacked.
 
-    Raises ValueError for a content that is no such file, or whose arrays are not those of an answer.
+    Raises ValueError if the content is no npz file, or its arrays are not those of an answer.
     """
     try:
         with _archive(content) as archive:
@@ -48,7 +48,7 @@ def answer_of_npz(content: bytes) -> dict[str, Any]:
 
 
 def _archive(content: bytes) -> zipfile.ZipFile:
-    """The file, whose list of members is read before they are. Raises ValueError where that is long or elsewhere."""
+    """The zip file. Raises ValueError if its list of arrays, which is read first, is too long or misplaced."""
     end = content[-_END_BYTES:]
     is_plain = end.startswith(b"PK\5\6") and not content[-_END_BYTES - 20 : -_END_BYTES].startswith(b"PK\6\7")
     if not is_plain or end[20:] != b"\0\0" or int.from_bytes(end[12:16], "little") > _LIST_BYTES_MAX:
@@ -57,7 +57,7 @@ def _archive(content: bytes) -> zipfile.ZipFile:
 
 
 def _unpacked(archive: zipfile.ZipFile, name: str, bytes_max: int) -> bytes:
-    """The bytes of an array. Raises ValueError for one that is longer, or not as long as it says."""
+    """The bytes of an array. Raises ValueError if it is longer than `bytes_max`, or not as long as it states."""
     member = archive.getinfo(f"{name}.npy")
     if member.file_size > bytes_max:
         raise ValueError(f"{name} has {member.file_size:,} bytes, and an answer has no more than {bytes_max:,}")
@@ -71,9 +71,9 @@ def _unpacked(archive: zipfile.ZipFile, name: str, bytes_max: int) -> bytes:
 
 
 def query_of_npz(content: bytes) -> tuple[dict[str, Any], dict[str, tuple[tuple[int, ...], bytes]]]:
-    """The document of a query that `sparing._parameters` wrote, and the shape and the doubles of each array by name.
+    """The document of a query written by `sparing._parameters`, and the shape and the doubles of each array by name.
 
-    Raises ValueError for a content that is no such file.
+    Raises ValueError for any other content.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -105,7 +105,7 @@ def _text(content: bytes) -> str:
 
 
 def _array(content: bytes) -> tuple[str, tuple[int, ...], bytes]:
-    """The kind, the shape and the bytes of an array."""
+    """The kind, the shape and the bytes of an array in the format of numpy."""
     begin = len(_MAGIC) + 2
     end = begin + int.from_bytes(content[len(_MAGIC) : begin], "little")
     if not content.startswith(_MAGIC) or end > len(content):

@@ -1,4 +1,4 @@
-"""The options that a client may change for some of its requests: its time and its tries, and the length of replies."""
+"""The options of a client's requests: the time of a try, the number of retries, and the length of replies."""
 
 import math
 from collections.abc import Mapping
@@ -22,15 +22,15 @@ class SenderOptions:
     words: ReplyWords = field(default_factory=ReplyWords)
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled, and with it clients and all that asks through one."""
+        """Refuse to be pickled, so that clients and objects with a client cannot be pickled."""
         raise TypeError("a client is not pickled, because its API key would be: make one in the process that needs it")
 
     def __deepcopy__(self, memo: Mapping[int, object]) -> Self:
-        """Return these options themselves: copies of a client share its connections."""
+        """Return these options themselves, so that copies of a client share its connections."""
         return self
 
     def __post_init__(self) -> None:
-        """Raises TypeError for anything but a whole number of bytes, and ValueError for one below 1."""
+        """Raise TypeError if `reply_bytes_max` is no whole number, and ValueError if it is below 1."""
         given: object = self.reply_bytes_max
         if not isinstance(given, int) or isinstance(given, bool):
             raise TypeError(f"reply_bytes_max must be a whole number, not {given!r}")
@@ -39,11 +39,11 @@ class SenderOptions:
 
     @property
     def timeout_s(self) -> float:
-        """The seconds of one try as a whole, which are also the most of one wait in it."""
+        """The seconds of one try as a whole, which also limit each wait in it."""
         return self.timeout.read or 0.0
 
     def with_options(self, *, timeout: float | None, max_retries: int | None) -> Self:
-        """A copy with another timeout or other retries; None keeps one. Raises as `timeout_of` and `RetryPolicy` do."""
+        """A copy with another timeout or number of retries; None keeps it. Raises as `timeout_of` and `RetryPolicy`."""
         return replace(
             self,
             timeout=self.timeout if timeout is None else timeout_of(timeout),
@@ -52,9 +52,9 @@ class SenderOptions:
 
 
 def timeout_of(seconds: float) -> httpx.Timeout:
-    """The limits of one try: so many seconds, and for connecting no more than CONNECT_TIMEOUT_S.
+    """The time limits of one try: `seconds`, but at most CONNECT_TIMEOUT_S for connecting.
 
-    Raises TypeError for anything but a number, and ValueError for one that is not positive and finite.
+    Raises TypeError if `seconds` is no number, and ValueError if it is not positive and finite.
     """
     given: object = seconds
     if not isinstance(given, int | float) or isinstance(given, bool):

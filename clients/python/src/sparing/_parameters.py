@@ -1,6 +1,6 @@
-"""Parameters of models that are too many for JSON: arrays in npz, or their hashes where the service has had them.
+"""Model parameters that are too many for JSON: sent as arrays in npz, or as hashes that the service already knows.
 
-numpy is not needed. What is remembered is which hashes were answered, by dataset, and no number.
+numpy is not needed. Only the hashes of answered parameters are remembered, by dataset, and not the numbers.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from sparing._errors import InvalidRequestError
 from sparing._wire import json_of
 
 IN_JSON_MAX: Final = 1000
-"""More parameters than these are sent as an array."""
+"""The most parameters that are sent in JSON; more are sent as an array."""
 _KNOWN_MAX: Final = 4096
 _FIELD: Final = ".parameters"
 _MIXED_MAX: Final = 32  # a longer list is of literals alone, or has none
@@ -31,27 +31,27 @@ _ALIGNED: Final = 64
 
 @dataclass(frozen=True)
 class Numbers:
-    """The parameters of one model: doubles, little-endian, row by row."""
+    """The parameters of one model: their shape, and little-endian doubles, row by row."""
 
     shape: tuple[int, ...]
     doubles: bytes
 
     @cached_property
     def sha256(self) -> str:
-        """The hash by which the service identifies them."""
+        """The hash by which the service identifies these numbers."""
         return hashlib.sha256(self.doubles).hexdigest()
 
 
 @dataclass(frozen=True)
 class ManyParameters:
-    """The document of a query, and its arrays of parameters by the identity of the models in it."""
+    """The document of a query, and its arrays of parameters by the `id` of each model in the document."""
 
     document: Mapping[str, Any]
     arrays: Mapping[int, Numbers]
 
     @property
     def hashes(self) -> list[str]:
-        """Those of all arrays."""
+        """The hashes of all arrays."""
         return [each.sha256 for each in self.arrays.values()]
 
     @property
@@ -61,7 +61,7 @@ class ManyParameters:
 
     @property
     def npz(self) -> bytes:
-        """The document and the numbers in one body; numbers that stand in several places are there once."""
+        """The document and the numbers as one npz file; equal arrays are stored once."""
         names = {each: f"parameters{place or ''}" for place, each in enumerate(dict.fromkeys(self.arrays.values()))}
         text = json_of(self._with({place: f"@{names[each]}" for place, each in self.arrays.items()})).decode()
         file = io.BytesIO()
@@ -78,14 +78,14 @@ class ManyParameters:
 
 
 def many_in(document: Mapping[str, Any]) -> ManyParameters | None:
-    """The parameters of the models in a query that have more than 1,000; None of a query without such."""
+    """The arrays of those models in a query that have more than 1,000 parameters; None if no model has so many."""
     found = {id(model): _packed(model["parameters"]) for model in models_in(document)}
     arrays = {place: numbers for place, numbers in found.items() if numbers is not None}
     return ManyParameters(document, arrays) if arrays else None
 
 
 def models_in(part: object) -> Iterator[dict[str, Any]]:
-    """The gradients and predictions in a document; long lists of literals are passed over."""
+    """The gradients and predictions in a document; long lists of literals are skipped."""
     if isinstance(part, dict):
         if "features" in part and "parameters" in part:
             yield part
@@ -97,7 +97,7 @@ def models_in(part: object) -> Iterator[dict[str, Any]]:
 
 
 def _replaced(part: Any, parameters: Mapping[int, object]) -> Any:  # noqa: ANN401 - JSON in, JSON out
-    """A copy of a part of a document, in which some models have other parameters."""
+    """A copy of a part of a document with other parameters for some models."""
     if isinstance(part, dict):
         own = {"parameters": parameters[id(part)]} if id(part) in parameters else {}
         return {key: own.get(key) or _replaced(member, parameters) for key, member in part.items()}
@@ -105,7 +105,7 @@ def _replaced(part: Any, parameters: Mapping[int, object]) -> Any:  # noqa: ANN4
 
 
 def _packed(given: object) -> Numbers | None:
-    """More than 1,000 parameters; None for fewer, and for no rectangle of numbers, which the service refuses."""
+    """More than 1,000 parameters as an array; None for fewer, or for lists that are no rectangle of numbers."""
     if not isinstance(given, list) or not given:
         return None
     rows: Sequence[Any] = given if isinstance(given[0], list) else [given]
@@ -125,14 +125,14 @@ def _little_endian(numbers: "array[float]") -> "array[float]":
 
 
 def _npy(kind: str, shape: tuple[int, ...], data: bytes) -> bytes:
-    """An array of version 1.0, as numpy writes it."""
+    """The bytes of an array as numpy writes them in version 1.0 of its format."""
     header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape!r}, }}".encode()
     header += b" " * (-(len(_MAGIC) + 2 + len(header) + 1) % _ALIGNED) + b"\n"
     return _MAGIC + len(header).to_bytes(2, "little") + header + data
 
 
 class KnownHashes:
-    """The hashes that were answered lately, by dataset. A service that has forgotten one gets its numbers again."""
+    """The hashes of recently answered parameters, by dataset. If the service forgets one, it gets the numbers again."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -141,18 +141,18 @@ class KnownHashes:
         return place in self._known
 
     def add(self, place: tuple[str, str]) -> None:
-        """Remember one, and forget the oldest of too many."""
+        """Remember a dataset and hash, and forget the oldest if there are too many."""
         self._known[place] = None
         if len(self._known) > _KNOWN_MAX:
             self._known.popitem(last=False)
 
     def drop(self, place: tuple[str, str]) -> None:
-        """Forget one."""
+        """Forget a dataset and hash."""
         self._known.pop(place, None)
 
 
 KNOWN: Final = KnownHashes()
-"""The hashes of this process: one that another analyst has sent is refused as unknown; its numbers are sent then."""
+"""The hashes of this process, for all its keys. If another analyst sent one, the service asks for the numbers."""
 
 
 def is_unknown(refusal: InvalidRequestError) -> bool:

@@ -1,4 +1,4 @@
-"""The parts of a long upload: so many rows each, of a data frame or a file, and the same ones each time."""
+"""The parts of a long upload of a data frame or a file: equal numbers of rows, and the same parts in every call."""
 
 import csv
 import importlib
@@ -11,17 +11,17 @@ from sparing._frames import Frame, check_lengths, is_frame, library_of, ours, py
 from sparing._records import are_records
 
 Part = tuple[Frame | bytes, str | None]
-"""Rows as a data frame, or as a file of the content type."""
+"""A data frame and None, or the bytes of a file and its content type."""
 
 _ROWS_READ = 65_536
 
 
 def parts_of(source: Frame | Source, content_type: str | None, rows: int, delimiter: str = ",") -> Iterator[Part]:
-    """The rows of a source in parts of `rows`, and the rest in the last; one part without rows where there are none.
+    """The parts of a source, of `rows` rows each but the last; a source without rows is one empty part.
 
-    A frame that has its rows already is cut without copies; a file and a stream of Arrow are read as parts are asked
-    for. CSV and NDJSON are cut between rows, byte for byte, and CSV has its header in every part. Raises OSError where
-    a path cannot be read, ImportError where pyarrow is needed and not installed, ValueError where CSV cannot be cut.
+    A frame in memory is cut without copies; files and Arrow streams are read part by part. CSV and NDJSON are cut
+    between rows, byte for byte, and every part of CSV has the header. Raises OSError if a path cannot be read,
+    ImportError if pyarrow is needed and not installed, and ValueError if CSV cannot be cut.
     """
     if is_frame(source) or isinstance(source, Mapping):
         return ((part, None) for part in _of_frame(source, rows))
@@ -71,7 +71,7 @@ def _of_typed(opened: Opened, content_type: str, rows: int) -> Iterator[Frame]:
 
 
 def _of_batches(arrow: Any, reader: Any, rows: int) -> Iterator[Frame]:  # noqa: ANN401 - a module, and a reader of it
-    """Tables of `rows` rows, however these come."""
+    """Tables of `rows` rows each, whatever the size of the reader's batches."""
     waiting: list[Any] = []
     count, is_first = 0, True
     for batch in reader:
@@ -108,7 +108,7 @@ def _of_ndjson(opened: Opened, rows: int) -> Iterator[bytes]:
 
 
 def _records(lines: Iterable[bytes], delimiter: str) -> Iterator[bytes]:
-    """The lines of CSV, joined where a quoted field goes on in the next. Raises ValueError where none can be read."""
+    """The records of CSV: lines, joined if a quoted field spans several. Raises ValueError for unreadable CSV."""
     record: list[bytes] = []
 
     def taken() -> Iterator[str]:

@@ -1,6 +1,6 @@
-"""The connections of a client, which belong to one process: after `os.fork` the child makes its own.
+"""The connections of a client. They belong to one process: after `os.fork`, the child makes connections of its own.
 
-Processes that share a connection read each other's replies.
+Otherwise both processes would read each other's replies.
 """
 
 import os
@@ -22,7 +22,7 @@ class Pool(Generic[Http]):
     """The connections of one client in this process."""
 
     def __init__(self, make: Callable[[], Http], transport: object) -> None:
-        """`make` makes a client of httpx, over `transport` where that is not None."""
+        """Connections of the client of httpx that `make` returns; `transport` is what it uses, None for the default."""
         self._make: Callable[[], Http] = make
         self._may_be_made_anew = isinstance(transport, _WITHOUT_CONNECTIONS)
         self._lock = threading.Lock()
@@ -32,9 +32,9 @@ class Pool(Generic[Http]):
 
     @property
     def http(self) -> Http:
-        """The client of httpx of this process.
+        """The client of httpx for this process.
 
-        Raises APIConnectionError in a child of the process that made one over a transport with connections of its own.
+        Raises APIConnectionError after a fork if the client was made with a transport that has connections of its own.
         """
         with self._lock:
             if self._http is None:
@@ -47,7 +47,7 @@ class Pool(Generic[Http]):
             return self._http
 
     def leave_to_parent(self) -> None:
-        """Give up what is open, in a new process: it stays open for the parent, and what is closed stays closed."""
+        """Give up open connections in a forked child, without closing the parent's; a closed client stays closed."""
         self._lock = threading.Lock()
         if self._http is not None and not self._http.is_closed:
             self._of_parents.append(self._http)

@@ -1,4 +1,4 @@
-"""The precision of single items of a query, as the noise of the whole: lists with a number for each item."""
+"""The precisions of the items of a query, merged into the noise of the query: lists with a number for each item."""
 
 from collections.abc import Sequence
 from typing import Final, TypedDict
@@ -8,11 +8,11 @@ from sparing._query import NoiseRequest
 
 _SIZES: Final = ("sigma", "half_width")
 _WITHIN: Final = 1 - 2.0**-28
-"""Noise comes in steps of sigma / 2^28: a sigma less by so much has the half width in whole steps."""
+"""A factor that lowers sigma by one step of 2^-28, so that rounding to steps keeps within a half width."""
 
 
 class ItemNoise(TypedDict, total=False):
-    """The precision of one item: its size, or its part of a common cost."""
+    """The precision of one item: its sigma or half width, or its weight in a common cost."""
 
     sigma: float  # standard deviation, in the item's units
     half_width: float  # at most such that the item's numbers are within this of what was counted at `confidence`
@@ -21,14 +21,14 @@ class ItemNoise(TypedDict, total=False):
 
 
 def noise_of(items: Sequence[ItemNoise], stated: NoiseRequest) -> NoiseRequest:
-    """The noise of a query: what is stated for all of it, and the precisions of its items.
+    """The noise of a query, from what is stated for the whole query and the precisions of its items.
 
-    Half widths and sigmas may stand side by side, and so may half widths of several confidences: the query language has
-    one kind in a query, so that half widths are sent as the sigmas that keep to them.
+    Items may mix half widths and sigmas, or half widths of several confidences. The query language only has one kind in
+    a query, so that mixed half widths are sent as the sigmas that achieve them.
 
     Raises:
-        ValueError: an item has several kinds, or only some have a sigma or a half width, or the noise is stated both by
-            item and for the whole query.
+        ValueError: an item has several kinds of precision; only some items have a sigma or a half width; or the noise
+            is stated both for items and for the whole query.
     """
     kinds = [[name for name in (*_SIZES, "weight") if name in item] for item in items]
     if any(len(each) > 1 for each in kinds):

@@ -1,24 +1,24 @@
-"""Text of a service without characters that a terminal would obey: the only place that decides which those are."""
+"""Texts of a service with control characters for a terminal escaped; only this module decides which these are."""
 
 from typing import Final
 
 _JOINERS: Final = "\u200c\u200d"
-"""Letters of Persian and of India, and emoji, are written with them; a terminal does not obey them."""
+"""Joining characters, which Persian, Indian scripts and emoji need; they are harmless to a terminal."""
 
 
 def printable(text: object) -> str:
-    """The text on one line, with escapes for unprintable characters: ESC, newlines, lone surrogates."""
+    """The text on one line, with unprintable characters escaped, such as ESC, newlines and lone surrogates."""
     told = str(text)
     return told if told.isprintable() else "".join(map(_shown, told))
 
 
 def printable_lines(text: str) -> str:
-    """Make a text of ours printable, whose newlines stay."""
+    """The text with unprintable characters other than newlines escaped."""
     return "\n".join(map(printable, text.split("\n")))
 
 
 def printable_json(text: str) -> str:
-    """A JSON document with its newlines, whose texts have escapes of JSON for unprintable characters."""
+    """A JSON document in which unprintable characters other than newlines are escaped as in JSON."""
     return "".join(each if each.isprintable() or each == "\n" else _json_escape(each) for each in text)
 
 

@@ -4,13 +4,13 @@ import sys
 from collections.abc import Callable
 
 BatchProgress = Callable[[int, int], object] | bool
-"""Takes the number of queries that came back and the number of all; True stands for a bar."""
+"""A function that is called with the number of queries that came back and the number of all; True means a bar."""
 
 _WIDTH = 30
 
 
 def told_of(progress: BatchProgress | None) -> Callable[[int, int], object] | None:
-    """The function that is called. Raises TypeError for anything that is neither a function nor True, False or None."""
+    """The function to call, or None. Raises TypeError for anything but a function, True, False or None."""
     if progress is None or progress is False:
         return None
     if progress is True:

@@ -12,7 +12,7 @@ _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def proxy_of(url: httpx.URL) -> httpx.Proxy | None:
-    """The proxy for an address: none for this machine, which no proxy reaches, and for what NO_PROXY excepts.
+    """The proxy for an address; None for this machine and for addresses that NO_PROXY excepts.
 
     Raises ValueError if the proxy's address is not valid; the error does not show the address.
     """
@@ -29,7 +29,7 @@ def proxy_of(url: httpx.URL) -> httpx.Proxy | None:
 
 
 def _is_excepted(url: httpx.URL, excepted: str) -> bool:
-    """Tell whether a list has the host: its name, with or without its port, a domain above it, or its network."""
+    """Tell whether a list of exceptions has the host: by its name, with or without port, its domain, or its network."""
     if urllib.request.proxy_bypass(url.host if url.port is None else f"{url.host}:{url.port}"):
         return True
     try:

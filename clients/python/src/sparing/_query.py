@@ -1,4 +1,4 @@
-"""From keyword arguments to the query language's JSON (version 1)."""
+"""The JSON of the query language (version 1), made from keyword arguments."""
 
 from collections.abc import Mapping, Sequence
 from typing import Required, TypedDict
@@ -10,7 +10,7 @@ _NOISE = ("sigma", "rho", "share", "half_width", "scale")
 
 
 ByItem = float | Sequence[float]
-"""One number; or, of a query with several items, a list with one for each."""
+"""One number, or for a query with several items a list with a number for each."""
 
 
 class NoiseRequest(TypedDict, total=False):
@@ -93,12 +93,12 @@ def _keys(keys: GroupKey | Sequence[GroupKey]) -> list[object]:
 
 
 def key_json(key: GroupKey) -> object:
-    """A column or parts of one in the query language."""
+    """The JSON of a key to group by: a column, or bins or calendar parts."""
     return key.name if isinstance(key, Column) else key.json if isinstance(key, Group) else key
 
 
 def _numbers(given: object) -> object:
-    """One number, or a list of them from any sequence or array."""
+    """One number unchanged, or a list of numbers from any sequence or array."""
     listed = given.tolist() if hasattr(given, "tolist") else given
     return [plain(each) for each in listed] if isinstance(listed, Sequence) else listed
 

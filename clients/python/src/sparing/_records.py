@@ -10,23 +10,23 @@ Record = Mapping[str, object]
 
 
 def are_records(data: object) -> bool:
-    """Tell whether it may be rows: a list, a cursor or another iterable, and neither text, bytes nor an open file."""
+    """Tell whether some data may be rows: a list, a cursor or another iterable, but not text, bytes or an open file."""
     return isinstance(data, Iterable) and not (
         isinstance(data, str | bytes | bytearray | memoryview | Mapping) or hasattr(data, "read")
     )
 
 
 def records_of(data: object) -> list[Record]:
-    """The rows, with their columns by name. Raises TypeError, which says what is taken."""
+    """The rows as mappings from column to value. Raises TypeError for other data; the message says what is taken."""
     if not are_records(data):
         raise TypeError(f"rows are a list of mappings from column to value, or a data frame, not a {_kind(data)}")
     return [_record(number, row) for number, row in enumerate(cast("Iterable[object]", data), start=1)]
 
 
 def ndjson_of(records: Sequence[Record], columns: Columns, declared: Sequence[str]) -> bytes:
-    """The declared columns of rows as NDJSON; a column that a row lacks is NULL, and NaN too.
+    """The declared columns of rows as NDJSON; NaN and columns that a row lacks become NULL.
 
-    Raises ColumnsError where the columns are not the declared ones, and ValueError for a value that has no form there.
+    Raises ColumnsError if the columns are not the declared ones, and ValueError for a value that JSON cannot hold.
     """
     found = list(dict.fromkeys(name for record in records for name in record)) if records else list(declared)
     names = chosen_columns(found, columns if records else {}, declared)

@@ -1,4 +1,4 @@
-"""Files whose columns have other names than the schema's: their rows with the declared columns alone.
+"""Files whose columns are renamed for an upload: their rows with only the declared columns, under declared names.
 
 CSV and NDJSON are rewritten row by row, Parquet and Arrow as whole tables, with pyarrow.
 """
@@ -20,10 +20,9 @@ _ROWS_AT_ONCE = 1024
 def renamed(
     opened: Opened, content_type: str, columns: Columns, declared: Sequence[str], delimiter: str
 ) -> tuple[Callable[[], Content], str]:
-    """A function that reads the rows with their declared names, for each try of an upload, and their content type.
+    """A function that reads the rows under their declared names, for each try of an upload; and their content type.
 
-    Raises ColumnsError where the columns are not the declared ones, and for NDJSON where those of the first row are
-    not.
+    Raises ColumnsError if the columns are not the declared ones; for NDJSON, those of the first row decide.
     """
     if content_type in {PARQUET, ARROW}:
         content = _of_typed(opened, content_type, columns, declared)
@@ -53,7 +52,7 @@ def _of_typed(opened: Opened, content_type: str, columns: Columns, declared: Seq
 
 
 def _members(line: str | bytes) -> dict[str, object]:
-    """A row of NDJSON. Raises ValueError."""
+    """A row of NDJSON as a mapping. Raises ValueError for other lines."""
     found = json.loads(line)
     if not isinstance(found, dict):
         raise ValueError("a row of NDJSON must be an object")  # noqa: TRY004 - as of text that is no JSON
@@ -61,7 +60,7 @@ def _members(line: str | bytes) -> dict[str, object]:
 
 
 def _csv_rows(opened: Opened, header: Sequence[str], names: Mapping[str, str], delimiter: str) -> Iterator[bytes]:
-    """The rows with the chosen fields. A row of another length keeps all of its fields: the service names it."""
+    """The rows with only the chosen fields. A row of another length is kept whole, so that the service reports it."""
     places = [header.index(name) for name in names]
     with opened() as file:
         rows = csv.reader(io.TextIOWrapper(file, encoding="utf-8-sig", newline=""), delimiter=delimiter)

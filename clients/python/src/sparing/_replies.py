@@ -1,6 +1,6 @@
-"""Replies as they come: the body is unpacked piece by piece, up to a bound.
+"""Replies whose bodies are unpacked piece by piece, up to a bound.
 
-A server may lie. No reply takes more memory than its bound, however small it is packed.
+A server may lie: a reply never takes more memory than its bound, even if it is tiny before it is unpacked.
 """
 
 import zlib
@@ -12,13 +12,13 @@ import httpx
 from sparing._errors import APIReplyError
 
 GZIP: Final = "gzip"
-"""The only packing that is asked for: it is unpacked up to a bound, which httpx does not do."""
+"""The only compression that is asked for. It is unpacked here, as httpx does not bound the result."""
 _GZIP_WINDOW: Final = 31  # of zlib: the header of gzip
 _NOT_PACKED: Final = frozenset({"", "identity"})
 
 
 class Reply(Protocol):
-    """A reply whose body is there, as a response of httpx is, too."""
+    """A reply with its whole body; a response of httpx is one too."""
 
     @property
     def status_code(self) -> int:
@@ -26,7 +26,7 @@ class Reply(Protocol):
 
     @property
     def headers(self) -> httpx.Headers:
-        """The headers, of which those of the body are about how it came."""
+        """The headers; those on the length and compression of the body are as received."""
 
     @property
     def content(self) -> bytes:
@@ -34,12 +34,12 @@ class Reply(Protocol):
 
     @property
     def request(self) -> httpx.Request:
-        """The request that it answers."""
+        """The request that this reply answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeReply:
-    """A reply as it was received within its bounds."""
+    """A reply that was received within its bounds."""
 
     status_code: int
     headers: httpx.Headers
@@ -51,7 +51,7 @@ class ReplyBody:
     """The body of one reply, of which no more than `bytes_max` is kept. Every method raises APIReplyError."""
 
     def __init__(self, response: httpx.Response, bytes_max: int) -> None:
-        """The beginning of a reply; its head tells the packing, and perhaps that it is too long."""
+        """Begin a reply. Its headers state the compression, and perhaps that the body is too long."""
         self._response, self._bytes_max = response, bytes_max
         self._parts: list[bytes] = []
         self._size = 0
@@ -64,7 +64,7 @@ class ReplyBody:
             raise self._too_long()
 
     def add(self, chunk: bytes) -> None:
-        """The next bytes of the reply."""
+        """Add the next bytes of the body."""
         if self._unpacker is not None:
             chunk = self._unpacked(self._unpacker, chunk)
         self._size += len(chunk)
@@ -101,5 +101,5 @@ class ReplyBody:
 
 
 def address_of(request: httpx.Request) -> str:
-    """The address of a request as errors name it: without a query and credentials."""
+    """The address of a request for error messages, without its query and credentials."""
     return str(request.url.copy_with(query=None, username=None, password=None))

@@ -1,4 +1,4 @@
-"""The words by which a client recognises the reply to its request: one that is random, which the reply repeats."""
+"""Random words, one for each try, by which a client recognises the reply to its request: the reply repeats the word."""
 
 import secrets
 from typing import Final
@@ -9,19 +9,19 @@ REPLY_TO: Final = "Sparing-Reply-To"
 
 
 class ReplyWords:
-    """Tells replies to a request from others, with what is known of the service: older ones repeat no word."""
+    """A check that replies belong to their requests; it learns whether the service repeats words, as older do not."""
 
     def __init__(self) -> None:
         self._are_repeated = False
 
     def drawn(self) -> dict[str, str]:
-        """The header of one try."""
+        """The header with the random word of one try."""
         return {REPLY_TO: secrets.token_hex(16)}
 
     def check(self, response: httpx.Response) -> None:
-        """Raise RemoteProtocolError for a reply to another request, or to none, from a service that repeats words.
+        """Raise RemoteProtocolError for a reply with another word, or without a word if the service repeats words.
 
-        A refusal may be without one: proxies write such by themselves.
+        A refusal without a word is accepted, as proxies write refusals by themselves.
         """
         word = response.headers.get(REPLY_TO)
         if word == response.request.headers[REPLY_TO]:

@@ -1,4 +1,4 @@
-"""Requests as values. Nothing here sends: a sender does, or its asynchronous twin."""
+"""Requests as values. `Sender` and `AsyncSender` send them; nothing here does."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
@@ -13,12 +13,12 @@ from sparing._wire import json_of
 JSON: Final = "application/json"
 Content = bytes | IO[bytes] | Iterable[bytes]
 Progress = Callable[[int, int | None], None]
-"""Takes the number of bytes sent so far, and of all, None where that is not known."""
+"""A function that is called with the number of bytes sent so far and of all bytes, None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keyed:
-    """A query or an upload that its idempotency key makes one, however often it is sent."""
+    """A query or an upload with its idempotency key, by which it is carried out once even if it is sent again."""
 
     dataset: str
     idempotency_key: str
@@ -27,7 +27,7 @@ class Keyed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request. A callable `content` is called once per try, so that a file starts anew."""
+    """One request. A callable `content` is called for each try, so that a file is read from its start."""
 
     method: str
     path: str
@@ -43,7 +43,7 @@ class Request:
     is_for_file: bool = False  # the reply is a file, of any length, which takes its time
 
     def bytes_max(self, reply_bytes_max: int) -> int:
-        """The most bytes that the reply may have, of which an ordinary one has `reply_bytes_max`."""
+        """The most bytes of this request's reply: `reply_bytes_max`, or more for a batch or a file."""
         return FILE_BYTES_MAX if self.is_for_file else reply_bytes_max * self.replies
 
     def headers(self, length: int | None) -> dict[str, str]:
@@ -59,9 +59,9 @@ class Request:
 
 
 def path(*parts: str) -> str:
-    """`/v1/` and the parts, each escaped. Raises ValueError for a part that an address cannot hold.
+    """The address `/v1/` with the parts, each escaped. Raises ValueError for an empty part, `.` and `..`.
 
-    No escape keeps `.` and `..` from being resolved on their way: the address would be another resource's.
+    These would lead to another resource, as escaping does not stop clients and proxies from resolving dots.
     """
     for part in parts:
         if part in {"", ".", ".."}:
@@ -70,21 +70,21 @@ def path(*parts: str) -> str:
 
 
 def get(where: str, **params: str | int) -> Request:
-    """Read the resource at `where`."""
+    """The request that reads the resource at `where`."""
     return Request(method="GET", path=where, repeat=Repeat.READ, params=params)
 
 
 def post(where: str, body: object = None, *, repeat: Repeat = Repeat.ONCE) -> Request:
-    """Post the JSON document `body`, or nothing."""
+    """The request that posts the JSON document `body`, or an empty body."""
     content, kind = (None, None) if body is None else (json_of(body), JSON)
     return Request(method="POST", path=where, repeat=repeat, content=content, content_type=kind)
 
 
 def patch(where: str, body: object, *, method: str = "PATCH", **params: str) -> Request:
-    """Change what is at `where`; a repeated change changes nothing more."""
+    """The request that changes the resource at `where`; repeating it has no further effect."""
     return dataclasses.replace(post(where, body, repeat=Repeat.READ), method=method, params=params)
 
 
 def delete(where: str, *, repeat: Repeat = Repeat.READ, **params: str) -> Request:
-    """Delete what is at `where`."""
+    """The request that deletes the resource at `where`."""
     return Request(method="DELETE", path=where, repeat=repeat, params=params)

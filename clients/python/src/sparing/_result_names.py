@@ -1,21 +1,21 @@
-"""Names of results beside names of data: the only place that decides on them, for frames, SQL and the command line.
+"""Names of result columns beside columns of the data, for frames, SQL and the command line.
 
-A column of the data keeps the name that its curator chose. A result whose name is taken has an underscore at its end,
-or as many as it needs: beside a column `value`, the numbers are in `value_`.
+A column of the data keeps the name that its curator chose. If the name of a result is taken, underscores are added
+until it is free: beside a column `value`, the numbers are in `value_`.
 """
 
 from collections.abc import Iterable
 
 
 class ResultNames:
-    """The names of one table, as they are given one after the other."""
+    """The names of one table's columns, given out one after the other."""
 
     def __init__(self, of_data: Iterable[str]) -> None:
-        """Those of the data are all taken."""
+        """Names for results beside the columns `of_data`, whose names are taken."""
         self._taken = set(of_data)
 
     def free(self, name: str) -> str:
-        """The name of a result, which no other column has; it is taken from then on."""
+        """A free name for the result `name`; it is taken from then on."""
         while name in self._taken:
             name += "_"
         self._taken.add(name)

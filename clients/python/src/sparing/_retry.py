@@ -1,8 +1,8 @@
-"""The rules by which a request is sent again, and the wait before. Pure: sleep and randomness are the client's.
+"""The rules by which a request is sent again, and the wait before. Sleep and randomness are the client's.
 
-Sending twice is only harmless when the server can tell that it is the same request. A query and an upload carry an
-idempotency key, so they may be repeated after anything. Reading changes nothing. Everything else (registering, making a
-key) is repeated only when it certainly was not carried out.
+Sending a request twice is only harmless if the second has no further effect. Queries and uploads carry an idempotency
+key, so that they may be repeated after any failure. Reading changes nothing. Any other request, such as a registration,
+is repeated only if it certainly was not carried out.
 """
 
 import enum
@@ -49,7 +49,7 @@ class RetryPolicy:
     rng: Callable[[], float]  # uniform on [0, 1)
 
     def __post_init__(self) -> None:
-        """Raises TypeError for anything but a whole number of retries, and ValueError for a negative one."""
+        """Raise TypeError if `max_retries` is no whole number, and ValueError if it is negative."""
         given: object = self.max_retries
         if not isinstance(given, int) or isinstance(given, bool):
             raise TypeError(f"max_retries must be a whole number, not {given!r}")
@@ -63,6 +63,6 @@ class RetryPolicy:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """The `Retry-After` of a reply in seconds; None when absent or written as a date, which only proxies do."""
+    """The `Retry-After` of a reply in seconds; None if it is absent or a date, which only proxies send."""
     value = headers.get("Retry-After", "").strip()
     return float(value) if value.isascii() and value.isdigit() else None

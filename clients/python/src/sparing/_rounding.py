@@ -1,4 +1,4 @@
-"""Numbers for people, with as many digits as their half width leaves; the exact ones stay in the values."""
+"""Numbers for people, rounded to the digits that half widths leave significant; the values stay exact."""
 
 import math
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ _SYMMETRIC: Final = 0.05
 
 
 def decimals_of(half_width: float) -> int:
-    """The decimals that show two digits of a half width; whole numbers of a half width of ten or more have none."""
+    """The number of decimals that shows two significant digits of a half width; 0 for half widths of ten or more."""
     if half_width <= 0 or not math.isfinite(half_width):
         return 0
     return min(max(0, 1 - math.floor(math.log10(half_width))), DECIMALS_MAX)
 
 
 def rounded(number: float, half_width: float, *, mark: str = "") -> str:
-    """A number to the digits of its half width; `mark` stands between thousands. Exact where the half width is 0."""
+    """A number rounded to the digits of its half width, or exact if that is 0; `mark` separates thousands."""
     if half_width <= 0 or not abs(number) < _WHOLE_MAX:
         return f"{number:{mark}.12g}"
     decimals = decimals_of(half_width)
@@ -25,9 +25,9 @@ def rounded(number: float, half_width: float, *, mark: str = "") -> str:
 
 
 def with_error(value: float, below: float, above: float, *, mark: str = "") -> tuple[str, str]:
-    """A number and its error: `139` and `16`, or where the distances differ its interval, `26.7` and `(25.1, 28.0)`.
+    """A number and its error: `139` and `16`, or if the distances differ, its interval: `26.7` and `(25.1, 28.0)`.
 
-    If the distances differ by less than a twentieth it is the longer one.
+    If the distances differ by less than a twentieth, the error is the longer distance.
     """
     width = max(below, above)
     number, error, low, high = (
@@ -38,7 +38,7 @@ def with_error(value: float, below: float, above: float, *, mark: str = "") -> t
 
 
 def with_half_widths(values: Sequence[float], half_widths: Sequence[float], *, rest: str = "") -> str:
-    """`139, 27 ± 16`; where each number has its own, `139 ± 16, 551120 ± 5200`. `rest` stands after the last number."""
+    """The text `139, 27 ± 16`, or `139 ± 16, 551120 ± 5200` if errors differ; `rest` follows the last number."""
     if len(set(half_widths)) == 1:
         (width, *_) = half_widths
         numbers = ", ".join(rounded(value, width) for value in values)

@@ -1,4 +1,4 @@
-"""The numbers of one item of an answer, found by their groups."""
+"""The numbers of one item of an answer, which can be looked up by group."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sparing._combine import Released, answers_of, noise_variance
 
 Selection = Released | tuple[Released, str]
-"""An answer with one item, or an answer and the text of an item as labels have it: `(answer, "sum(spend)")`."""
+"""An answer with one item, or the pair of an answer and the title of an item: `(answer, "sum(spend)")`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class Selected:
     variance: float  # of the noise in each number
 
     def number(self, group: Mapping[str, object]) -> float:
-        """The number of a group, which may be of more columns. Raises ValueError if there is none."""
+        """The number of a group; further columns of the group are ignored. Raises ValueError if there is no number."""
         key = tuple(group.get(column) for column in self.columns)
         if key not in self.numbers:
             raise ValueError(f"{self.name} has no {self.item} of the group {dict(group)}")
@@ -29,24 +29,24 @@ class Selected:
 
     @property
     def measure(self) -> str:
-        """The kind of the numbers: items of one kind can be compared. A histogram is a count by one column more."""
+        """The kind of the numbers; items of one kind can be compared. A histogram is a count by one more column."""
         return "count" if self.item.startswith("histogram(") else self.item
 
     def within(self, group: Mapping[str, object]) -> tuple[float, ...]:
-        """The numbers of a group, in the order of the answer."""
+        """The numbers whose group has these values, in the order of the answer."""
         fixed = [(self.columns.index(column), value) for column, value in group.items()]
         return tuple(
             number for key, number in self.numbers.items() if all(key[place] == value for place, value in fixed)
         )
 
     def shares_noise_with(self, other: "Selected") -> bool:
-        """Tell whether the two have a number in common, and with it its noise."""
+        """Tell whether both have the same item of the same answer, and so the same noise."""
         ids = {answer.id for answer in answers_of(self.released)}
         return self.item == other.item and any(answer.id in ids for answer in answers_of(other.released))
 
 
 def selected(selection: Selection, name: str) -> Selected:
-    """The numbers of an item of an answer. Raises ValueError, which names the argument and lists the items."""
+    """The numbers of an item. Raises ValueError if it is unclear or unknown; the message has `name` and the items."""
     released, item = selection if isinstance(selection, tuple) else (selection, None)
     labels = released.labels
     items = list(dict.fromkeys(str(label["select"]) for label in labels))
@@ -64,7 +64,7 @@ def selected(selection: Selection, name: str) -> Selected:
 
 
 def are_certified(*parts: Selected) -> bool:
-    """Tell whether every answer that these numbers come from is certified to leave nobody out."""
+    """Tell whether coverage is certified for every answer from which these numbers come."""
     return all(part.released.coverage_certified for part in parts)
 
 

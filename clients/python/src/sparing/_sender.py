@@ -1,4 +1,4 @@
-"""The only sender of requests of a `Client`: it does the steps of calls one after the other."""
+"""The sender of all requests of a `Client`, which carries out the steps of calls one after the other."""
 
 import contextlib
 import inspect
@@ -21,7 +21,7 @@ from sparing._requests import Content, Keyed, Request
 
 T = TypeVar("T")
 BeforeSending = Callable[[str, str, Mapping[str, object]], None]
-"""Takes the dataset, the idempotency key and the document of a query or an upload that is about to be sent."""
+"""A function that is called with the dataset, the idempotency key and the document of a query or upload to be sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Sender(SenderOptions):
     before_sending: BeforeSending | None = None
 
     def run(self, call: Call[T]) -> T:
-        """The result of a call. Raises SparingError, and all that the call raises."""
+        """The result of a call. Raises SparingError, and any exception of the call."""
         steps = steps_of(call, self.retry)
         outcome: object = None
         while True:
@@ -44,7 +44,7 @@ class Sender(SenderOptions):
             outcome = self._do(step)
 
     def each(self, stream: Stream[T]) -> Iterator[T]:
-        """The items of a stream as they are consumed; nothing is sent before the first."""
+        """The items of a stream; requests are sent as items are consumed, and none before the first item is."""
         steps: Generator[Step | Items[T], object, None] = steps_of(stream, self.retry)
         outcome: object = None
         while True:
@@ -94,7 +94,7 @@ class Sender(SenderOptions):
                 return APIConnectionError("Nothing was received, because this client is closed")
 
     def _answered(self, request: Request, content: Content | None, length: int | None, deadline: Deadline) -> Reply:
-        """The whole reply, in time and within its bounds."""
+        """The whole reply of one try. Raises if it is late or too long."""
         with self.pool.http.stream(
             request.method,
             request.path,
@@ -119,7 +119,7 @@ class Sender(SenderOptions):
 
 @contextlib.contextmanager
 def _body_of(request: Request, deadline: Deadline) -> Iterator[tuple[Content | None, int | None]]:
-    """The content of one try and its length, closed at the end. What is opened is a file, which takes its time."""
+    """A context with the content of one try and its length. It closes the content, and gives a file its time."""
     if request.content is None or isinstance(request.content, bytes):
         yield request.content, None if request.content is None else len(request.content)
         return

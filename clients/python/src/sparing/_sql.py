@@ -1,7 +1,7 @@
 """A dialect of SQL for queries: `SELECT town, COUNT(*) FROM people WHERE age >= 40 GROUP BY town`.
 
-The text is parsed by sqlglot and translated node by node. A node that is not translated refuses the query, and so does
-any part of a translated node that has no meaning here: at the end every node of the tree must have been used.
+The text is parsed by sqlglot and translated node by node. The query is refused if a node cannot be translated, or if a
+part of a node has no meaning here: at the end, every node of the tree must have been used.
 """
 
 import math
@@ -41,7 +41,7 @@ _OTHER_PARTS: Final = {
 _PART_NAMES: Final = {name.title(): name for name in ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR")} | {
     "DayOfWeek": "DOW"
 }
-"""Functions such as YEAR(column), as sqlglot names them, by the part that EXTRACT takes."""
+"""The part that EXTRACT takes for functions such as YEAR(column), by sqlglot's names for these functions."""
 _YEAR_MAX: Final = 9998  # a condition names the first day of the year after
 _COMPARISONS: Final = {"EQ": "eq", "NEQ": "ne", "LT": "lt", "LTE": "le", "GT": "gt", "GTE": "ge"}
 _FLIPPED: Final = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
@@ -61,11 +61,11 @@ _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)
 _ARITHMETIC: Final = {"Add": "add", "Sub": "sub", "Mul": "mul"}
 _BEFORE_ITEMS: Final = frozenset({"", "COMMA", "L_PAREN", "SELECT", "GROUP_BY"})
 _AFTER_ITEMS: Final = frozenset({"", "COMMA", "R_PAREN", "FROM", "WHERE", "GROUP_BY"})
-"""Kinds of tokens that no comma follows, and those that follow none."""
+"""Kinds of tokens that may not follow a comma; `_BEFORE_ITEMS` are those that may not precede one."""
 
 
 class SQLError(ValueError):
-    """The text is not SQL, or has a part that this dialect does not; nothing was sent."""
+    """The text is not SQL, or has a part that is not in this dialect; nothing was sent."""
 
 
 def question_of(
@@ -75,11 +75,12 @@ def question_of(
 
     Args:
         text: the query.
-        edited: takes parts off the tree that are no part of the query; what it leaves is translated.
-        tables: reads the public schema, by which names have no case; by default they are as they are written.
+        edited: removes parts of the tree that are not translated, such as ORDER BY, and returns the rest.
+        tables: returns the public schema, in which names are found whatever their case; by default names stay as
+            written.
 
     Raises:
-        SQLError: the text cannot be read, is too long or too deep, or holds what the dialect does not have.
+        SQLError: the text cannot be read, is too long or too deep, or has a part that is not in the dialect.
         ImportError: sqlglot is not installed.
     """
     try:
@@ -102,7 +103,7 @@ def question_of(
 
 
 def _check_size(text: str) -> None:
-    """Refuse a text that is too long or too deep, before it is parsed: the parser's recursion has no bound."""
+    """Refuse a text that is too long or too deep before it is parsed, as the parser's recursion has no bound."""
     if len(text) > TEXT_MAX:
         raise SQLError(f"the text has more than {TEXT_MAX} characters")
     depth = deepest = 0
@@ -114,17 +115,17 @@ def _check_size(text: str) -> None:
 
 
 def _check_commas(kinds: Sequence[str]) -> None:
-    """Refuse a comma with nothing before or after it, which sqlglot reads as if it were not there."""
+    """Refuse a comma with nothing before or after it, as sqlglot ignores such commas."""
     for before, kind, after in zip(["", *kinds], kinds, [*kinds[1:], ""], strict=False):
         if kind == "COMMA" and (before in _BEFORE_ITEMS or after in _AFTER_ITEMS):
             raise SQLError("the text is not SQL: a comma has nothing before or after it")
 
 
 class _Translation:
-    """One tree; `_used` are the nodes that have been given a meaning."""
+    """The translation of one tree; `_used` has the nodes that are translated so far."""
 
     def __init__(self, key: str) -> None:
-        """`key` is the column that names the individuals; empty where it is not known."""
+        """A translation for a table whose individuals are named by the column `key`, empty if unknown."""
         self._used: set[int] = set()
         self._table, self._key_column = "", key
         self._filters: list[dict[str, Any] | None] = []  # of each item
@@ -153,7 +154,7 @@ class _Translation:
         return tuple(items), question
 
     def _parts(self, node: "Expression", *names: str) -> dict[str, Any]:
-        """The named parts of a node, None where they are absent; any other part that is there refuses the query."""
+        """The named parts of a node, None for absent ones. Raises SQLError if the node has any other part."""
         self._used.add(id(node))
         for name, part in node.args.items():
             if name not in names and part not in (None, False, [], ""):
@@ -188,7 +189,7 @@ class _Translation:
         return items
 
     def _filter(self) -> list[dict[str, Any]]:
-        """The condition that all items have; a query has no others."""
+        """The condition on rows that all items share, if any. Raises SQLError if their conditions differ."""
         first = self._filters[0]
         if any(each != first for each in self._filters):
             raise SQLError(
@@ -198,7 +199,7 @@ class _Translation:
         return [] if first is None else [first]
 
     def _of_rows(self, condition: object) -> None:
-        """The item that is translated is of the rows with this condition."""
+        """Restrict the item in translation to the rows with this condition."""
         if not isinstance(condition, dict):
             raise SQLError("the condition of an item is a condition on columns")
         before = self._filters[-1]
@@ -222,7 +223,7 @@ class _Translation:
         raise _refused(node)
 
     def _added(self, node: "Expression", kind: str) -> Item:
-        """A count or a sum, also of the rows of FILTER or CASE alone."""
+        """A count or a sum, also one that FILTER or CASE restricts to some rows."""
         if kind == "Filter":
             parts = self._parts(node, "this", "expression")
             self._of_rows(self._condition(self._parts(parts["expression"], "this")["this"]))
@@ -249,7 +250,7 @@ class _Translation:
         return Item({"count": {}})
 
     def _count(self, node: "Expression") -> Item:
-        """The count of rows, of those with a value, or of the individuals by their key."""
+        """The count of all rows, of rows with a value in a column, or of individuals, as COUNT(DISTINCT key)."""
         kind = _kind(node)
         if kind == "Distinct":
             listed = self._parts(node, "expressions")["expressions"]
@@ -291,7 +292,7 @@ class _Translation:
             raise SQLError(str(error)) from None
 
     def _called(self, node: "Expression") -> tuple[str, list["Expression"]]:
-        """The name in capitals and the arguments of a function that SQL does not know."""
+        """The name in capitals and the arguments of a function that sqlglot does not know; empty for other nodes."""
         if _kind(node) != "Anonymous":
             return "", []
         parts = self._parts(node, "this", "expressions")
@@ -332,7 +333,7 @@ class _Translation:
         return _PARTS[part], self._column(column)
 
     def _where(self, node: "Expression") -> list[dict[str, Any]]:
-        """The condition of WHERE, none where it is always true."""
+        """The condition of WHERE as a list of one, or an empty list if it is always true."""
         (condition,) = self._parts(node, "this").values()
         found = self._condition(condition)
         if not isinstance(found, bool):
@@ -343,7 +344,7 @@ class _Translation:
         return [] if found else [_never(self._column(columns[0]))]
 
     def _condition(self, node: "Expression") -> dict[str, Any] | bool:
-        """A condition, or its truth where no column decides on it."""
+        """A condition, or its truth value if it depends on no column."""
         constant = _constant(node)
         if constant is not None:
             self._used.update(id(each) for each in node.walk())
@@ -366,7 +367,7 @@ class _Translation:
         return self._compared(node, kind)
 
     def _compared(self, node: "Expression", kind: str) -> dict[str, Any] | bool:
-        """A condition on values."""
+        """A condition that compares two values, or its truth value if it depends on no column."""
         if kind in _COMPARISONS:
             return self._comparison(node, _COMPARISONS[kind])
         if kind in {"In", "Between"}:
@@ -384,7 +385,7 @@ class _Translation:
         raise _refused(node)
 
     def _several(self, node: "Expression", kind: str) -> dict[str, Any]:
-        """IN a list, or BETWEEN two literals."""
+        """The condition of IN with a list, or of BETWEEN with two literals."""
         if kind == "In":
             parts = self._parts(node, "this", "expressions")
             nodes = parts["expressions"] or []
@@ -402,7 +403,7 @@ class _Translation:
         return {"in": [value, literals]} if kind == "In" else {"between": [value, *literals]}
 
     def _flat(self, node: "Expression", kind: str) -> list["Expression"]:
-        """The parts of a chain of one operator, as one list."""
+        """The parts of a chain such as `a AND b AND c`, as one list."""
         found, waiting = [], [node]
         while waiting:
             each = waiting.pop()
@@ -414,7 +415,7 @@ class _Translation:
         return found
 
     def _condition_of_case(self, node: "Expression", *, is_true: object) -> dict[str, Any] | bool:
-        """The condition of a CASE whose value is `is_true` where the condition holds, and another one elsewhere."""
+        """The condition under which a CASE has the value `is_true`; elsewhere it has another value."""
         condition, then, default = self._case(node)
         if self._literal(then) != is_true or default == is_true:
             raise _refused(node)
@@ -432,7 +433,7 @@ class _Translation:
         return {word: [self._value(left), operand if word in {"eq", "ne"} else _in_order(operand)]}
 
     def _year_of(self, node: "Expression") -> dict[str, str] | None:
-        """The column of whose values a condition compares the year; None for any other value."""
+        """The column in a value such as `EXTRACT(YEAR FROM column)`, for a condition; None for any other value."""
         while _kind(node) == "Paren":
             node = self._parts(node, "this")["this"]
         calendar = self._calendar(node)
@@ -462,7 +463,7 @@ class _Translation:
         raise _refused(node)
 
     def _column(self, node: "Expression") -> str:
-        """A column of the table, or of the individuals as `people.town`."""
+        """The name of a column of the table, or of the individuals' table, such as `people.town`."""
         if _kind(node) != "Column":
             raise SQLError(f"{_text(node)} must be a column")
         parts = self._parts(node, "this", "table")
@@ -491,7 +492,7 @@ class _Translation:
         raise SQLError(f"{_text(node)} must be a literal")
 
     def _time(self, node: "Expression") -> object:
-        """The literal of DATE '2026-03-31' or TIMESTAMP '...', which is a text with a type."""
+        """The literal of a text with a type, as in DATE '2026-03-31' or TIMESTAMP '...'."""
         parts = self._parts(node, "this", "to")
         kind = str(self._parts(parts["to"], "this")["this"]).rpartition(".")[2]
         if kind not in {"DATE", "TIMESTAMP", "TIMESTAMPTZ"} or not parts["this"].args.get("is_string"):
@@ -500,7 +501,7 @@ class _Translation:
 
 
 def _in_years(column: dict[str, str], word: str, year: object) -> dict[str, Any]:
-    """A condition on the year of a date or time: on its place beside the first days of years."""
+    """A condition on the year of a date or time, as comparisons with the first days of years."""
     if isinstance(year, bool) or not isinstance(year, int) or not 1 <= year <= _YEAR_MAX:
         raise SQLError(f"a year is a whole number from 1 to {_YEAR_MAX}, not {year!r}")
     first, next_first = ([column, f"{each:04}-01-01"] for each in (year, year + 1))
@@ -517,7 +518,7 @@ def _never(column: str) -> dict[str, Any]:
 
 
 def _constant(node: "Expression") -> bool | None:
-    """The truth of a condition that no column decides on, such as `1 = 1`; None for any other."""
+    """The truth value of a condition that depends on no column, such as `1 = 1`; None for any other."""
     kind = _kind(node)
     if kind == "Boolean":
         return bool(node.this)
@@ -547,7 +548,7 @@ def _parts_of_chain(node: "Expression", kind: str) -> Iterator["Expression"]:
 
 
 def _in_order(value: object) -> object:
-    """A literal of a time as the language has it, where order or a type says that it is one: midnight is the day."""
+    """A literal that an order or a type marks as a time, as the query language writes it; midnight becomes the day."""
     found = _TIME.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         return value
@@ -556,7 +557,7 @@ def _in_order(value: object) -> object:
 
 
 def _of_value(value: dict[str, Any]) -> dict[str, Any]:
-    """A column by its name, or a calculated value, as an item has it."""
+    """A column's name, or a calculated value, as select items contain it."""
     return {"column": value["col"]} if "col" in value else {"of": value}
 
 

@@ -1,4 +1,4 @@
-"""The condition of HAVING on the numbers of an answer, which are there: it leaves rows out, and asks for nothing."""
+"""The condition of HAVING, which leaves rows of an answer out of the result. It asks no query and costs nothing."""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 Output = TypeVar("Output")
 Look = Callable[[Output], float | None]
-"""Gives the number of an output in one row; None where it has none."""
+"""A function that returns the number of an output in one row; None if the row has none."""
 Kept = Callable[[Look[Output]], bool | None]
-"""Tells whether a row is kept; None where a value is not known, as in SQL."""
+"""A function that tells whether a row is kept; None if a value is unknown, as in SQL."""
 
 _COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "EQ": operator.eq,
@@ -26,13 +26,13 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 
 class Having(Generic[Output]):
-    """The reading of one HAVING; `named` gives the output that a node names, or raises SQLError."""
+    """A reader of one HAVING; `named` returns the output that a node names, or raises SQLError."""
 
     def __init__(self, named: Callable[["Expression"], Output]) -> None:
         self._named = named
 
     def read(self, node: "Expression") -> Kept[Output]:
-        """The condition. Raises SQLError for anything but comparisons of numbers, BETWEEN, AND, OR and NOT."""
+        """The condition. Raises SQLError unless it is made of comparisons of numbers, BETWEEN, AND, OR and NOT."""
         kind = type(node).__name__
         parts = [part for part in node.args.values() if hasattr(part, "args")]
         if kind == "Paren":
@@ -80,7 +80,7 @@ def _negated(kept: Kept[Output]) -> Kept[Output]:
 
 
 def _joined(parts: Sequence[Kept[Output]], *, decisive: bool = False) -> Kept[Output]:
-    """AND, or with `decisive` OR."""
+    """The conjunction (AND) of conditions, or if `decisive` is true, their disjunction (OR)."""
 
     def found(look: Look[Output]) -> bool | None:
         told = [part(look) for part in parts]

@@ -1,4 +1,4 @@
-"""Names in a SELECT as the query language has them: of declared case, and without the alias of the table."""
+"""Names in a SELECT, rewritten for the query language: in the declared case, and without the alias of the table."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -7,16 +7,16 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Expression
 
 Tables = Mapping[str, Any]
-"""The public schema of a dataset; empty where it is not known."""
+"""The public schema of a dataset; empty if it is unknown."""
 
 WORDS: Final = frozenset({"GROUP", "HAVING", "ORDER", "SELECT", "WHERE"})
-"""Words that the parser reads as names where no clause can begin."""
+"""Keywords that the parser reads as names at places where no clause can begin."""
 
 
 def put_names(tree: "Expression", tables: Callable[[], Tables]) -> Mapping[str, Any]:
-    """Write tables and columns as the schema does, columns of the table of FROM by themselves; the table's own schema.
+    """Rename tables and columns in a tree as the schema writes them, and return the schema of the table in FROM.
 
-    Names without quotes have no case. A name that the schema does not have stays as it is.
+    Columns of the table in FROM lose its name. Case is ignored in names without quotes. Unknown names stay as they are.
     """
     source: Any = tree.args.get("from_")
     table: Any = None if source is None else source.this
@@ -45,7 +45,7 @@ def _are_one(one: "Expression", other: "Expression") -> bool:
 
 
 def _declared(identifier: "Expression", known: Collection[str]) -> str:
-    """The declared name, which the identifier has from now on, without quotes where it needs none."""
+    """The declared name of an identifier, which is renamed to it; quotes that it does not need are dropped."""
     name = identifier.name
     if identifier.args.get("quoted"):
         identifier.set("quoted", not name.isidentifier() or name.upper() in WORDS)

@@ -1,4 +1,4 @@
-"""Parameters of a query in SQL: each `?` becomes the literal of a value."""
+"""Parameters of a query in SQL: each `?` is replaced by a literal."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,17 +10,17 @@ from sparing._sql import SQLError
 
 
 class ParameterError(ValueError):
-    """A parameter has no literal in SQL."""
+    """A parameter's value has no literal in SQL."""
 
 
 def bound(text: str, parameters: Sequence[object] = ()) -> str:
     """The text with a literal in place of each `?` outside quotes, names and comments.
 
-    Literals have spaces around them, so that they join nothing beside them.
+    Literals get spaces around them, so that they do not merge with their surroundings.
 
     Raises:
-        ParameterError: a parameter has no literal.
-        SQLError: there are not as many parameters as `?`, or the text cannot be read.
+        ParameterError: a parameter's value has no literal.
+        SQLError: the numbers of parameters and of `?` differ, or the text cannot be read.
         ImportError: sqlglot is not installed.
     """
     if isinstance(parameters, Mapping | str):
@@ -36,7 +36,7 @@ def bound(text: str, parameters: Sequence[object] = ()) -> str:
 
 
 def literal(value: object) -> str:
-    """A value of Python, numpy or pandas as SQL. Raises ParameterError for one that has no literal."""
+    """The literal in SQL of a value of Python, numpy or pandas. Raises ParameterError if there is none."""
     value = value if isinstance(value, Decimal) else plain(value)
     if value is None:
         return "NULL"
@@ -54,7 +54,7 @@ def literal(value: object) -> str:
 
 
 def _number(number: float | Decimal) -> str:
-    """The literal of a number; a negative one is in parentheses, so that a minus before it begins no comment."""
+    """The literal of a number; negative numbers are in parentheses, as `--` would begin a comment."""
     if not math.isfinite(number):
         raise ParameterError(f"{number} has no literal in SQL")
     text = format(number, "f") if isinstance(number, Decimal) else repr(number + 0)
@@ -62,7 +62,7 @@ def _number(number: float | Decimal) -> str:
 
 
 def _places(text: str) -> list[int]:
-    """The place of each `?`; the tokens are the parser's own, so that both agree on the end of a text."""
+    """The place of each `?`, by the parser's own tokens, so that both agree on where quoted texts end."""
     try:
         import sqlglot  # noqa: PLC0415 - an extra of this library
         from sqlglot.errors import SqlglotError  # noqa: PLC0415

@@ -1,6 +1,7 @@
-"""A SELECT whose answer is a table: its columns in the order of the text, with aliases, ORDER BY, LIMIT and OFFSET.
+"""A SELECT whose answer is a table: columns in the order of the text, with aliases, ORDER BY, LIMIT and OFFSET.
 
-Those are taken off the text before it is translated, and done to the answer; the query and its cost stay the same.
+These parts are removed before the text is translated, and applied to the answer: they do not change the query or its
+cost.
 """
 
 import math
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
 
 
 class NotASelectError(SQLError):
-    """The text is SQL, and not a SELECT."""
+    """The text is SQL, but no SELECT."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """A column that is asked for: the key or the item at a place of the query, and its alias."""
+    """A selected column: a key or an item, by its place in the query, and its alias."""
 
     is_key: bool
     place: int
@@ -52,7 +53,7 @@ class TableQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows under their names; `samples` has a value of each column, also where LIMIT leaves no rows."""
+    """Rows and the names of their columns; `samples` has a value of each column, even if LIMIT leaves no rows."""
 
     names: tuple[str, ...]
     rows: list[tuple[object, ...]]
@@ -60,11 +61,11 @@ class Table:
 
 
 def table_query(text: str, tables: Callable[[], Tables] = dict) -> TableQuery:
-    """Read a SELECT; `tables` reads the public schema, by which names have no case.
+    """Read a SELECT; `tables` returns the public schema, in which names are found whatever their case.
 
     Raises:
-        SQLError: as `question_of`, and where a histogram stands beside other items, or where the order is by something
-            that is not selected. NotASelectError for other statements.
+        SQLError: as for `question_of`; or a histogram is not the only item; or ORDER BY or HAVING names something that
+            is not selected or grouped by. NotASelectError for other statements.
     """
     reading = _Reading()
     items, question = question_of(text, reading.edited, tables)
@@ -83,7 +84,7 @@ def table_query(text: str, tables: Callable[[], Tables] = dict) -> TableQuery:
 
 
 class _Reading:
-    """The parts of one tree that arrange its answer."""
+    """A reader of the parts of one tree that arrange the answer."""
 
     def __init__(self) -> None:
         self.outputs: list[Output] = []
@@ -94,7 +95,7 @@ class _Reading:
         self.dates: list[int] = []
 
     def edited(self, tree: "Expression") -> "Expression":
-        """The tree without aliases, repeated items, HAVING, ORDER BY, LIMIT and OFFSET, which are kept here."""
+        """The tree without aliases, repeated items, HAVING, ORDER BY, LIMIT and OFFSET; this object keeps them."""
         if _kind(tree) != "Select":
             raise NotASelectError("this service answers SELECT, and nothing else")
         listed = tree.expressions
@@ -121,7 +122,7 @@ class _Reading:
         return tree
 
     def _keys(self, tree: "Expression", selected: Sequence[tuple["Expression", str]]) -> list[str]:
-        """The texts of the grouping keys, of which those that are places or aliases become what they stand for."""
+        """The texts of the grouping keys; keys that are places or aliases are replaced by the selected columns."""
         group = tree.args.get("group")
         if group is None:
             return []
@@ -155,7 +156,7 @@ class _Reading:
         raise SQLError(f"{clause} takes what is selected or grouped by, not {text[:200]}")
 
     def _number(self, node: "Expression", keys: Sequence[str], items: Sequence[str]) -> Output:
-        """The item that a part of HAVING names."""
+        """The item that a part of HAVING names. Raises SQLError for a grouping key."""
         output = self._named(node, keys, items, "HAVING")
         if output.is_key:
             raise SQLError("HAVING is about numbers; conditions on columns are written in WHERE")
@@ -164,7 +165,7 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Key:
-    """A column of groups; `ranks` are what it is ordered by: of bins their places, whatever their texts are."""
+    """A column of groups. ORDER BY compares its `ranks`: places for bins, whose texts sort otherwise, else values."""
 
     name: str
     values: Sequence[object]
@@ -173,7 +174,7 @@ class _Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Numbers:
-    """The numbers of an item by group, and the columns beside them, by the end of their names."""
+    """The numbers of an item by group, and the columns beside them by the endings of their names."""
 
     name: str
     values: Sequence[float | None]
@@ -183,9 +184,9 @@ class _Numbers:
 def table_of(answer: Answer, query: TableQuery, *, has_half_widths: bool) -> Table:
     """The answer as the query arranges it: a row for each group, and beside each number its half width at 95 %.
 
-    Beside an average stand the ends of its interval at 95 %. An average that the noise leaves without a value is None.
-    A name that a key or an alias has is no name of a result: that has an underscore at its end.
-    Keys that are not selected come first.
+    Beside an average are the ends of its interval at 95 %. An average without a value, such as one over a count of 0,
+    is None. If a key or an alias has the name of a result, the result's name gets an underscore. Keys that are not
+    selected come first.
     """
     keys, items = _keys(answer, query), _items(answer, query)
     own = keys[_depth(query) :]  # of a histogram, which stands beside its numbers
@@ -207,12 +208,12 @@ def table_of(answer: Answer, query: TableQuery, *, has_half_widths: bool) -> Tab
 
 
 def _depth(query: TableQuery) -> int:
-    """The number of keys."""
+    """The number of grouping keys."""
     return len(query.question.get("group_by", ()))  # type: ignore[arg-type]  # a list, as a text gives it
 
 
 def _keys(answer: Answer, query: TableQuery) -> list[_Key]:
-    """Those of the groups, and that of a histogram."""
+    """The columns of the groups, and for a histogram the column of its values."""
     axes: list[Any] = list(answer.axes[: _depth(query)])
     parts: Any = answer.axes[-1]["select"]
     if answer.averages:
@@ -234,7 +235,7 @@ def _keys(answer: Answer, query: TableQuery) -> list[_Key]:
 
 
 def _key_names(columns: Sequence[str]) -> list[str]:
-    """The columns without their tables, where no two have one name then."""
+    """The names of columns without their tables, except where two names would be equal."""
     short = [name.rpartition(".")[2] for name in columns]
     return [name if short.count(name) == 1 else whole for name, whole in zip(short, columns, strict=True)]
 
@@ -267,7 +268,7 @@ def _items(answer: Answer, query: TableQuery) -> list[_Numbers]:
 
 
 def _ordered(query: TableQuery, keys: Sequence[_Key], items: Sequence[_Numbers]) -> Sequence[int]:
-    """The rows that are kept, in order; what is None comes as the largest does."""
+    """The rows that HAVING, LIMIT and OFFSET keep, in the order of ORDER BY; None counts as the largest value."""
 
     def looking(row: int) -> Callable[[Output], float | None]:
         return lambda output: items[output.place].values[row]
@@ -301,14 +302,14 @@ def _value(axis: Mapping[str, Any], label: Any, *, is_date: bool) -> object:  # 
 
 
 def _parts(node: "Expression", *names: str) -> dict[str, Any]:
-    """The named parts of a node. Raises SQLError where it has others, which would be left out silently."""
+    """The named parts of a node. Raises SQLError if the node has other parts, which would be ignored."""
     if any(part not in (None, False, []) for name, part in node.args.items() if name not in names):
         raise SQLError(f"{_text(node)[:200]} is not supported")
     return {name: node.args.get(name) for name in names}
 
 
 def _whole(node: "Expression") -> int:
-    """The number of LIMIT or OFFSET."""
+    """The number of LIMIT or OFFSET. Raises SQLError if it is no whole number."""
     number = _parts(node, "expression")["expression"]
     if _kind(number) != "Literal" or number.args.get("is_string") or not str(number.this).isdecimal():
         raise SQLError(f"{_text(node).strip()[:200]} must be a whole number")

@@ -1,7 +1,7 @@
 """The dialect of SQLAlchemy: `create_engine("sparing://:KEY@host/shop?share=0.01")`, whose password is the API key.
 
-`sparing` speaks HTTPS, and `sparing+http` plain HTTP, for a service on the same machine. Without a host or a key,
-SPARING_URL and SPARING_API_KEY hold. SQLAlchemy finds this module by the entry points of the distribution.
+`sparing` speaks HTTPS; `sparing+http` speaks plain HTTP, for a service on the same machine. SPARING_URL and
+SPARING_API_KEY replace a missing host or key. SQLAlchemy finds this module by the distribution's entry points.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,11 +22,11 @@ TYPES: Final[Mapping[str, type[types.TypeEngine[Any]]]] = {
     "integer": types.Integer,
     "real": types.Float,
 }
-"""SQLAlchemy's types by the schema's. A column of another type, which holds limits, cannot be asked about."""
+"""SQLAlchemy's types by the schema's types. Columns of other types, such as one of limits, cannot be queried."""
 
 
 def _number(text: str) -> float | list[float]:
-    """One number, or one for each select item, with commas between."""
+    """One number, or a list of numbers separated by commas, one for each select item."""
     numbers = [float(each) for each in text.split(",")]
     return numbers[0] if len(numbers) == 1 else numbers
 
@@ -45,28 +45,28 @@ OPTIONS: Final[Mapping[str, Callable[[str], object]]] = {
 
 
 class SparingCompiler(compiler.SQLCompiler):
-    """Compares a boolean column with TRUE or FALSE, which a condition is written with."""
+    """Compares boolean columns with TRUE or FALSE, as the dialect takes no column as a condition."""
 
     def visit_is_true_unary_operator(self, element: Any, operator: Any, **kw: Any) -> str:  # noqa: ANN401, ARG002 - of SQLAlchemy
-        """`where(table.c.member)`; a condition beneath stays as it is."""
+        """The text of `where(table.c.member)`; a condition in the place of the column stays as it is."""
         text: str = self.process(element.element, **kw)
         return text if element._is_implicitly_boolean else f"{text} = TRUE"  # noqa: SLF001 - as the base class does
 
     def visit_is_false_unary_operator(self, element: Any, operator: Any, **kw: Any) -> str:  # noqa: ANN401, ARG002 - as above
-        """`where(~table.c.member)`."""
+        """The text of `where(~table.c.member)`."""
         text: str = self.process(element.element, **kw)
         return f"NOT {text}" if element._is_implicitly_boolean else f"{text} = FALSE"  # noqa: SLF001 - as above
 
 
 class SparingPreparer(compiler.IdentifierPreparer):
-    """Quotes every name, so that none is read as a word of SQL."""
+    """Quotes every name, so that no name is read as a keyword of SQL."""
 
     def _requires_quotes(self, value: str) -> bool:  # noqa: ARG002 - as above
         return True
 
 
 class SparingDialect(default.DefaultDialect):
-    """Asks over HTTPS; tables and columns are those of the dataset's public schema."""
+    """The dialect over HTTPS; its tables and columns are those of the dataset's public schema."""
 
     name = "sparing"
     driver = "https"
@@ -81,13 +81,13 @@ class SparingDialect(default.DefaultDialect):
 
     @classmethod
     def import_dbapi(cls) -> ModuleType:
-        """The interface below this dialect."""
+        """The PEP 249 module that this dialect uses."""
         return interface
 
     dbapi = import_dbapi  # type: ignore[assignment]  # its name in SQLAlchemy 1.4
 
     def create_connect_args(self, url: URL) -> tuple[list[str], dict[str, Any]]:
-        """The arguments of `sparing.connect` in a URL. Raises ArgumentError, which names the option."""
+        """The arguments of `sparing.connect` in a URL. Raises ArgumentError, which names the wrong option."""
         arguments: dict[str, Any] = {"dataset": url.database or ""}
         if url.host:
             host = f"[{url.host}]" if ":" in url.host else url.host
@@ -102,7 +102,7 @@ class SparingDialect(default.DefaultDialect):
         return [], arguments
 
     def do_ping(self, dbapi_connection: Any) -> bool:  # noqa: ANN401 - of SQLAlchemy
-        """Tell whether the service answers and knows the key: the schema is read, and nothing asked."""
+        """Tell whether the service answers and knows the key, by reading the schema; no query is asked."""
         dbapi_connection.tables()
         return True
 
@@ -123,7 +123,7 @@ class SparingDialect(default.DefaultDialect):
         return table_name in self.get_table_names(connection, schema, **kw)
 
     def get_columns(self, connection: Any, table_name: str, schema: str | None = None, **kw: Any) -> list[Any]:  # noqa: ANN401 - as above
-        """The columns that may be asked about; any value may be NULL. The key of the individuals is not one of them."""
+        """The columns that may be queried; any value may be NULL. The key of the individuals cannot be queried."""
         columns = self._table(connection, table_name, schema, **kw)["columns"]
         return [
             {"name": name, "type": _type_of(column), "nullable": True, "default": None}
@@ -132,12 +132,12 @@ class SparingDialect(default.DefaultDialect):
         ]
 
     def get_pk_constraint(self, connection: Any, table_name: str, schema: str | None = None, **kw: Any) -> Any:  # noqa: ANN401 - as above
-        """No primary key: keys of individuals cannot be asked about."""
+        """No primary key, as keys of individuals cannot be queried."""
         self._table(connection, table_name, schema, **kw)
         return {"constrained_columns": [], "name": None}
 
     def get_foreign_keys(self, connection: Any, table_name: str, schema: str | None = None, **kw: Any) -> list[Any]:  # noqa: ANN401 - as above
-        """No foreign keys, for the same reason."""
+        """No foreign keys, as keys of individuals cannot be queried."""
         self._table(connection, table_name, schema, **kw)
         return []
 
@@ -151,7 +151,7 @@ class SparingDialect(default.DefaultDialect):
         return found
 
     def _tables(self, connection: Any, **kw: Any) -> Mapping[str, Any]:  # noqa: ANN401 - as above
-        """The public schema, read once by each inspector: the decorator of SQLAlchemy 1.4 takes no such annotations."""
+        """The public schema, read once for each inspector and kept in its `info_cache`."""
         kept = kw.get("info_cache")
         kept = {} if kept is None else kept
         if "sparing" not in kept:
@@ -161,11 +161,11 @@ class SparingDialect(default.DefaultDialect):
 
 
 class PlainSparingDialect(SparingDialect):
-    """Asks over plain HTTP."""
+    """The dialect over plain HTTP."""
 
     driver = "http"
 
 
 def _type_of(column: Mapping[str, Any]) -> types.TypeEngine[Any]:
-    """The type of a column; a category is an integer if it has a size, and otherwise a text."""
+    """SQLAlchemy's type of a column; categories are integers if declared by a size, and otherwise texts."""
     return types.Integer() if column.get("size") else TYPES[column["type"]]()

@@ -1,4 +1,4 @@
-"""JSON of a server, read strictly: in UTF-8, with finite numbers, and with bounds on its parts and its depth."""
+"""JSON from a server, read strictly: in UTF-8, with finite numbers, and with bounds on its size and its depth."""
 
 import json
 import math
@@ -8,7 +8,7 @@ from sparing._constants import REPLY_CONTAINERS_MAX, REPLY_DEPTH_MAX
 
 
 def json_document(content: bytes) -> object:
-    """The document in UTF-8. Raises ValueError for anything else, for NaN, and for one with very many parts."""
+    """The JSON document in some bytes of UTF-8. Raises ValueError for other bytes, for NaN, and for too many parts."""
     is_long = len(content) > 2 * REPLY_CONTAINERS_MAX  # each is two characters at least
     if is_long and content.count(b"{") + content.count(b"[") > REPLY_CONTAINERS_MAX:
         raise ValueError(f"has more than {REPLY_CONTAINERS_MAX:,} objects and lists")
@@ -19,7 +19,7 @@ def json_document(content: bytes) -> object:
 
 
 def is_shallow(value: object) -> bool:
-    """Tell whether objects and lists lie in each other no deeper than REPLY_DEPTH_MAX, and all numbers are finite."""
+    """Tell whether objects and lists are nested no deeper than REPLY_DEPTH_MAX, and all numbers are finite."""
     level = [value]
     for _ in range(REPLY_DEPTH_MAX):
         inner: list[object] = []

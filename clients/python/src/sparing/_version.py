@@ -1,3 +1,3 @@
-"""The version, also sent with every request."""
+"""The version of the client, which is also sent with every request."""
 
 __version__ = "0.2.0"

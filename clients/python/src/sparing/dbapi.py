@@ -1,9 +1,9 @@
 """PEP 249, the interface that Python's tools have to databases: `pandas.read_sql(text, sparing.connect(...))`.
 
-Each `execute` asks one query, in the dialect of docs/sql.md and with aliases, ORDER BY, LIMIT and OFFSET, under one
-idempotency key and with the noise that `connect` was given. The rows are its answer: the groups, and for each number a
-column `<name>_half_width` beside it, at 95 %. Everything else is refused: this is no way to write, and `commit` and
-`rollback` have nothing to do.
+Each `execute` asks one query under one idempotency key, with the noise that `connect` was given. The query is in the
+dialect of docs/sql.md, with aliases, ORDER BY, LIMIT and OFFSET. The rows are its answer: the groups, the numbers, and
+beside each number a column `<name>_half_width` with its half width at 95 %. Other statements are refused: nothing can
+be written, and `commit` and `rollback` do nothing.
 """
 
 import builtins
@@ -57,11 +57,11 @@ Binary = bytes
 
 
 class Warning(builtins.Warning):  # noqa: A001 - PEP 249 names it
-    """A likely mistake in a query that was answered; a category of `warnings` too."""
+    """A likely mistake in a query that was answered, or a caveat of the answer; also a category of `warnings`."""
 
 
 class Error(Exception):
-    """Any exception of this module; its cause is that of the client, if it is from there."""
+    """The base of all exceptions of this module; its cause is the client's exception, if there is one."""
 
     idempotency_key: str | None = None  # that of a query whose outcome is not known: give it to `execute` again
 
@@ -71,31 +71,31 @@ class InterfaceError(Error):
 
 
 class DatabaseError(Error):
-    """The query or the service is at fault."""
+    """An error of the query or of the service."""
 
 
 class DataError(DatabaseError):
-    """A parameter has no literal in SQL."""
+    """A parameter's value has no literal in SQL."""
 
 
 class OperationalError(DatabaseError):
-    """The service cannot be reached or cannot answer now, or the key may not ask this."""
+    """The service cannot be reached or cannot answer now, or the key is not allowed to ask this query."""
 
 
 class IntegrityError(DatabaseError):
-    """Never raised: nothing is written."""
+    """An error that PEP 249 requires; it is never raised, as nothing is written."""
 
 
 class InternalError(DatabaseError):
-    """The service failed, or its reply is not one that this version reads."""
+    """The service failed, or this version cannot read its reply."""
 
 
 class ProgrammingError(DatabaseError):
-    """The text is not SQL or beyond the dialect, or the service does not accept the query."""
+    """The text is not SQL or not in the dialect, or the service does not accept the query."""
 
 
 class NotSupportedError(DatabaseError):
-    """A statement other than SELECT, or a part of the interface that this service has not."""
+    """A statement other than SELECT, or a part of PEP 249 that this module does not support."""
 
 
 ERRORS: Final[Mapping[type[builtins.Exception], type[Error]]] = {
@@ -116,7 +116,7 @@ ERRORS: Final[Mapping[type[builtins.Exception], type[Error]]] = {
     ValueError: InterfaceError,
     TypeError: InterfaceError,
 }
-"""The errors of this module by the client's exceptions, of which the first that fits is used."""
+"""The errors of this module by the client's exceptions; the first class that fits an exception is used."""
 
 
 def connect(
@@ -131,21 +131,22 @@ def connect(
     half_width_columns: bool = True,
     **noise: Unpack[NoiseRequest],
 ) -> "Connection":
-    """A connection to one dataset, for tools that take any database of Python; no request is sent yet.
+    """A connection to one dataset, for tools that use PEP 249; no request is sent yet.
 
     Args:
-        dataset: its name.
+        dataset: the dataset's name.
         base_url: the service's address; default: the environment variable SPARING_URL.
-        api_key: an analyst's; default: the environment variable SPARING_API_KEY.
-        client: one that is there already, in place of the two; it stays open when the connection is closed.
-        l2_clip: bounds one individual's part, in every query.
-        rows: of one individual's events, the first so many count.
-        reuse: whether an identical query of this epoch gets its released answer, at no charge.
+        api_key: an analyst's API key; default: the environment variable SPARING_API_KEY.
+        client: an existing client, instead of `base_url` and `api_key`; closing the connection leaves it open.
+        l2_clip: the bound on the L2 norm of one individual's vector, in every query.
+        rows: the number of events above which an individual weighs no more, as `rows` of a query written step by step.
+        reuse: whether a query that was asked before in this epoch gets its released answer, at no charge.
         half_width_columns: whether each number has its half width in a column beside it.
-        noise: exactly one of `sigma`, `rho`, `share` and `half_width` with `confidence`, for every query.
+        noise: the noise of every query: exactly one of `sigma`, `rho`, `share`, `half_width` (with `confidence`) and
+            `scale`.
 
     Raises:
-        InterfaceError: not exactly one kind of noise is given, or no address or no key.
+        InterfaceError: not exactly one kind of noise is given, or the address or the key is missing.
     """
     asked: QueryRequest = {"dataset": dataset, "l2_clip": l2_clip, "rows": rows, "reuse": reuse}
     asked.update(noise)  # type: ignore[typeddict-item]  # its keys are those of a query
@@ -160,11 +161,11 @@ def connect(
 
 
 class Connection:
-    """A dataset and the noise of its queries; made by `connect`. Threads may share it.
+    """A connection to one dataset, with the noise of its queries; made by `connect`. Threads may share it.
 
     Attributes:
-        client: the client that it asks through.
-        dataset: the name of its dataset.
+        client: the client that sends the queries.
+        dataset: the name of the dataset.
         has_half_widths: whether each number has its half width in a column beside it.
     """
 
@@ -174,38 +175,38 @@ class Connection:
     InternalError, ProgrammingError, NotSupportedError = InternalError, ProgrammingError, NotSupportedError
 
     def __init__(self, client: Client, asked: QueryRequest, *, owns_client: bool, has_half_widths: bool) -> None:
-        """Use `connect`."""
+        """Make a connection; use `connect` instead."""
         self.client, self.dataset = client, asked["dataset"]
         self.has_half_widths = has_half_widths
         self._asked, self._owns_client, self._is_open = asked, owns_client, True
         self._tables: Mapping[str, Any] | None = None
 
     def cursor(self) -> "Cursor":
-        """A cursor, which asks one query after the other."""
+        """A new cursor, which asks one query at a time."""
         self.check_open()
         return Cursor(self)
 
     def commit(self) -> None:
-        """Do nothing: nothing is written, and an answer is final when it is there."""
+        """Do nothing: nothing is written, and every answer is final."""
         self.check_open()
 
     def rollback(self) -> None:
-        """Do nothing: there is nothing to take back, and a charge cannot be."""
+        """Do nothing: charges cannot be taken back."""
         self.check_open()
 
     def close(self) -> None:
-        """Close the connection, and with it all its cursors. Calling it twice is harmless."""
+        """Close the connection and all its cursors. Calling it twice is harmless."""
         self._is_open = False
         if self._owns_client:
             self.client.close()
 
     def check_open(self) -> None:
-        """Raise InterfaceError where the connection is closed."""
+        """Raise InterfaceError if the connection is closed."""
         if not self._is_open:
             raise InterfaceError("the connection is closed")
 
     def ask(self, query: TableQuery, idempotency_key: str | None) -> Answer:
-        """The answer of a query, with the noise and the bounds of this connection."""
+        """The answer to a query, asked with the noise and the bounds of this connection."""
         items = tuple((item, ItemNoise()) for item in query.items)
         asked: QueryRequest = {**self._asked, **query.question}
         if self.known_tables().get(str(asked.get("from_")), {}).get("kind") == "individuals":
@@ -214,7 +215,7 @@ class Connection:
         return steps.run(idempotency_key=idempotency_key)
 
     def named(self, answer: Answer) -> Answer:
-        """The answer with all its labels, for which the schema is read where the service sent none."""
+        """The answer with all its labels; the schema is read for this if the service sent no labels."""
         if not isinstance(answer.labels, Labels):
             return answer
         return answer.named(self.client.datasets.get(dataset=self.dataset))
@@ -226,7 +227,7 @@ class Connection:
             return self.client.datasets.get(dataset=self.dataset).tables
 
     def known_tables(self) -> Mapping[str, Any]:
-        """The public schema as this connection has read it first: no name in it changes its meaning."""
+        """The public schema, read once for each connection, as extensions never change the meaning of a name."""
         if self._tables is None:
             self._tables = self.tables()
         return self._tables
@@ -241,18 +242,18 @@ class Connection:
 
 
 class Cursor:
-    """The queries of a connection, one at a time, and the rows of the last. Not for several threads at once.
+    """A cursor, which asks one query at a time and has the rows of the last query. Threads must not share it.
 
     Attributes:
         connection: the connection.
         arraysize: the number of rows that `fetchmany` gives by default.
-        answer: the answer of the last query, with all that the client says of one.
-        description: the name and the type of each column, and five times None; None before a query.
-        rowcount: the number of rows of the last query; -1 before.
+        answer: the `Answer` to the last query; None before a query.
+        description: for each column its name, its type and five times None; None before a query.
+        rowcount: the number of rows of the last query; -1 before a query.
     """
 
     def __init__(self, connection: Connection) -> None:
-        """Use `connection.cursor`."""
+        """Make a cursor; use `connection.cursor` instead."""
         self.connection, self.arraysize = connection, 1
         self.answer: Answer | None
         self.description: tuple[tuple[object, ...], ...] | None
@@ -261,12 +262,12 @@ class Cursor:
         self._is_open = True
 
     def execute(self, operation: str, parameters: Sequence[object] = (), *, idempotency_key: str | None = None) -> Self:
-        """Ask one query, whose `?` stand for the parameters, and wait for its answer.
+        """Ask one query, with the parameters in place of its `?`, and wait for the answer.
 
         Raises:
-            OperationalError: the outcome may be unknown. Its `idempotency_key`, given with the same text, fetches the
-                answer without a second charge.
-            Error: another class of this module.
+            OperationalError: no answer came, and the outcome may be unknown. Repeat the call with the same text and the
+                error's `idempotency_key` to fetch the answer without a second charge.
+            Error: any other failure, as another class of this module.
         """
         self._check_open()
         self._forget()
@@ -282,7 +283,7 @@ class Cursor:
         return self
 
     def executemany(self, operation: str, parameters: Sequence[Sequence[object]]) -> NoReturn:  # noqa: ARG002 - PEP 249
-        """Refused: each query has rows of its own."""
+        """Raise NotSupportedError, as each query has rows of its own."""
         raise NotSupportedError("executemany is for statements without rows; ask each query by execute")
 
     def fetchone(self) -> tuple[object, ...] | None:
@@ -290,12 +291,12 @@ class Cursor:
         return next(self._left(), None)
 
     def fetchmany(self, size: int | None = None) -> list[tuple[object, ...]]:
-        """The next rows, at most `size`; fewer at the end."""
+        """The next rows, at most `size` of them; fewer at the end."""
         left = self._left()
         return [row for _, row in zip(range(self.arraysize if size is None else size), left, strict=False)]
 
     def fetchall(self) -> list[tuple[object, ...]]:
-        """The rows that are left."""
+        """All remaining rows."""
         return list(self._left())
 
     def setinputsizes(self, sizes: Sequence[object]) -> None:
@@ -305,7 +306,7 @@ class Cursor:
         """Do nothing: no column is cut off."""
 
     def close(self) -> None:
-        """Give the rows up. Calling it twice is harmless."""
+        """Close the cursor and drop its rows. Calling it twice is harmless."""
         self._forget()
         self._is_open = False
 
@@ -346,7 +347,7 @@ class Cursor:
 
 
 def DateFromTicks(ticks: float) -> date:  # noqa: N802 - PEP 249 names it
-    """The local day of a time in seconds since 1970."""
+    """The local date of a time in seconds since 1970."""
     return date(*localtime(ticks)[:3])
 
 
@@ -356,13 +357,13 @@ def TimeFromTicks(ticks: float) -> time:  # noqa: N802 - PEP 249 names it
 
 
 def TimestampFromTicks(ticks: float) -> datetime:  # noqa: N802 - PEP 249 names it
-    """The local time of a time in seconds since 1970."""
+    """The local date and time of a time in seconds since 1970."""
     return datetime(*localtime(ticks)[:6])  # noqa: DTZ001 - as columns have it, without a zone
 
 
 @contextlib.contextmanager
 def _translated() -> Iterator[None]:
-    """The client's exceptions as those of this module, with the first of ERRORS that fits."""
+    """A context that turns the client's exceptions into those of this module, by the first of ERRORS that fits."""
     try:
         yield
     except (SparingError, ImportError, ValueError, TypeError) as error:
