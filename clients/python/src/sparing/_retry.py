@@ -57,7 +57,7 @@ class RetryPolicy:
             raise ValueError(f"max_retries must be 0 or more, not {self.max_retries}")
 
     def wait_s(self, retry: int, asked_s: float | None) -> float:
-        """The wait before retry number `retry` (0, 1, ...): full jitter, on top of a bounded Retry-After."""
+        """The seconds before retry number `retry` (0, 1, ...): a random part (full jitter) plus a bounded `asked_s`."""
         jitter_s = self.rng() * min(RETRY_WAIT_MAX_S, RETRY_WAIT_BASE_S * 2.0**retry)
         return jitter_s + min(asked_s or 0.0, RETRY_AFTER_MAX_S)
 

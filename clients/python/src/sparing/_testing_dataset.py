@@ -1,4 +1,4 @@
-"""A dataset of the fake service: its public facts, its records and accounts, and the answers that were released."""
+"""A dataset of the fake service: its public facts, its records and accounts, and its released answers."""
 
 import json
 import uuid
@@ -49,7 +49,7 @@ Number = int | float | Decimal | str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A released answer in grid steps, with the totals of the dataset when it was released, as an entry has them."""
+    """A released answer in grid steps, with the totals that its ledger entry would have."""
 
     query_id: uuid.UUID
     seq: int
@@ -62,12 +62,12 @@ class Release:
 
     @property
     def worst_case_units(self) -> int:
-        """The public worst case."""
+        """The public worst case of the query, in units."""
         return self.plan.scale.worst_case_units
 
     @property
     def dimension(self) -> int:
-        """The number of numbers."""
+        """The number of coordinates."""
         return self.plan.dimension
 
     @property
@@ -77,12 +77,12 @@ class Release:
 
     @property
     def law(self) -> Law:
-        """The law of the noise, a tick's with its number."""
+        """The law of the noise; for a tick, the law with the tick's number."""
         return self.plan.scale.law.numbered(self.tick)
 
     @property
     def item_sigmas(self) -> tuple[float, ...]:
-        """The sigma of each select item, where each has steps of its own."""
+        """The sigma of each select item; empty if all items share one sigma."""
         return self.plan.scale.sigmas
 
     def steps(self) -> NDArray[np.int64]:
@@ -92,7 +92,7 @@ class Release:
 
 @dataclass(slots=True, kw_only=True)
 class FakeDataset:
-    """One dataset; `released` has the answers of this epoch by the hash of their query."""
+    """One dataset; `released` has the answers of the present epoch by the hash of their query."""
 
     name: str
     schema: Schema
@@ -122,7 +122,7 @@ class FakeDataset:
 
     @property
     def floor_units(self) -> int:
-        """The smallest limit for queries: less the monitor's reserve."""
+        """The smallest limit that is available to queries, without the monitor's reserve."""
         return self.limit_floor_units - (0 if self.monitor is None else self.monitor.reserve_units)
 
     def is_tick(self, plan: Plan) -> bool:
@@ -130,7 +130,7 @@ class FakeDataset:
         return plan.scale.law.is_free
 
     def monitor_facts(self) -> dict[str, Any] | None:
-        """The monitor, as the service shows it."""
+        """The monitor as the service describes it; None without a monitor."""
         if self.monitor is None:
             return None
         asked = len(self.ticks)
@@ -143,11 +143,11 @@ class FakeDataset:
         return bool(self._slots)
 
     def document(self) -> dict[str, Any]:
-        """The public facts, as the service describes them."""
+        """The public facts, as the service describes one dataset."""
         return self._facts() | {"tables": self.schema.model_dump(mode="json")}
 
     def row(self) -> dict[str, Any]:
-        """The public facts, as the service lists them."""
+        """The public facts, as the service lists a dataset."""
         return self._facts() | {"table_names": list(self.schema.tables)}
 
     def _facts(self) -> dict[str, Any]:
@@ -193,9 +193,9 @@ class FakeDataset:
         )
 
     def counted(self, plan: Plan, entropy: Entropy | None) -> list[int]:
-        """The answer from the rows in grid steps, for which every active individual is charged.
+        """The answer from the rows, in grid steps; every active individual is charged.
 
-        The noise is drawn from `entropy`; without it there is none.
+        The noise is drawn from `entropy`; without entropy there is no noise.
         """
         noise = np.zeros(plan.dimension, dtype=np.int64)
         if entropy is not None:
@@ -257,7 +257,7 @@ class FakeDataset:
 
 
 def dataset_of(dataset: Dataset) -> FakeDataset:
-    """A dataset as a real service describes it, without rows. Raises ValueError for a schema that cannot be read."""
+    """A dataset without rows, from the description by a real service. Raises ValueError for an unreadable schema."""
     schema = _schema_of(dataset.tables)
     return FakeDataset(
         name=dataset.name,
@@ -284,7 +284,7 @@ def registered_dataset(
     monitor: Mapping[str, object] | None,
     guarantee: Mapping[str, Number],
 ) -> FakeDataset:
-    """A dataset as a curator registers it. Raises ValueError for a wrong schema or guarantee."""
+    """A dataset without rows, as a curator registers it. Raises ValueError for a wrong schema or guarantee."""
     schema = _schema_of(tables)
     if accounting.has_delta and guarantee.keys() not in ({"rho"}, {"epsilon", "delta"}, set[str]()):
         raise ValueError("give epsilon and delta, or rho")
@@ -311,7 +311,7 @@ def registered_dataset(
 
 
 def stated_accounting(stated: str | Mapping[str, object]) -> Accounting:
-    """An accounting as a registration states it: a word, or a kind with its order and conversion. Raises ValueError."""
+    """The accounting that a registration states: a word, or a kind with its order and conversion. Raises ValueError."""
     if isinstance(stated, str) or stated.get("kind") == "pure":
         return accounting_of(stated)
     return accounting_of({"conversion": "optimal", **stated})
@@ -325,7 +325,7 @@ def _monitor_of(dataset: Dataset) -> Monitor | None:
 
 
 def _registered_monitor(stated: Mapping[str, object] | None, budget_units: int) -> Monitor | None:
-    """The monitor that is stated. Raises ValueError."""
+    """The monitor that a registration states; None if it states none. Raises ValueError for a wrong one."""
     if stated is None:
         return None
     if stated.keys() != {"rho", "ticks", "share"}:
@@ -334,7 +334,7 @@ def _registered_monitor(stated: Mapping[str, object] | None, budget_units: int) 
 
 
 def units_of(rho: Number) -> int:
-    """A rho in units of 2^-40, rounded down. Raises ValueError for one that is negative or above 2^21."""
+    """A rho in units of 2^-40, rounded down. Raises ValueError if the rho is negative or above 2^21."""
     return units_down(Fraction(str(rho)))
 
 

@@ -1,4 +1,4 @@
-"""The HTTP of the fake service: addresses and parameters as the service reads them, and refusals in its words."""
+"""The HTTP of the fake service, which reads addresses and parameters and words refusals as the real service does."""
 
 import json
 import re
@@ -46,7 +46,7 @@ class Refused(Exception):
         errors: Sequence[tuple[str, str]] = (),
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """`status` is needed for a slug that the fake does not use by itself; `errors` are pairs of field and text."""
+        """A refusal. A slug that is not in TITLES needs a `status`; `errors` are pairs of field and text."""
         known_status, title = TITLES.get(slug, (500, detail or "The request was refused."))
         self.status = known_status if status is None else status
         self.slug, self.title, self.detail = slug, title, detail or title
@@ -55,37 +55,37 @@ class Refused(Exception):
 
 
 def invalid(field: str, message: str) -> Refused:
-    """A parameter or a body that is refused, with 422, naming the field."""
+    """The refusal (422) of a parameter or a body, which names the field."""
     return Refused("invalid-request", f"{field}: {message}", errors=[(field, message)])
 
 
 def invalid_query(problem: QueryProblem) -> Refused:
-    """A query that is refused, with 422, naming the fields."""
+    """The refusal (422) of a query, which names the fields."""
     return Refused("invalid-request", str(problem), errors=[(error.field, error.message) for error in problem.errors])
 
 
 def not_found() -> Refused:
-    """No such thing, or not this analyst's to see."""
+    """The refusal (404) for a resource that does not exist, or that this analyst may not see."""
     return Refused("not-found")
 
 
 def unknown_dataset(name: str, names: Collection[str]) -> Refused:
-    """No dataset of that name among those that the analyst may ask."""
+    """The refusal (404) for a dataset that is not among `names`, those that the analyst may query."""
     return Refused("not-found", no_dataset(name, names))
 
 
 def role_required(roles: str) -> Refused:
-    """A route that is not for analysts; `roles` as the detail says them."""
+    """The refusal (403) of a route that is not for analysts; `roles` are the roles that it needs, in words."""
     return Refused("role-required", f"This request needs a key with the role {roles}.")
 
 
 def not_in_fake(what: str) -> Refused:
-    """A thing that the real service does and the fake does not, with 501."""
+    """The refusal (501) for a thing that the real service does and the fake does not."""
     return Refused("not-in-fake", what)
 
 
 def document_of(refusal: Refused, request_id: str) -> dict[str, Any]:
-    """The problem document (RFC 9457); `errors` is present where fields are named."""
+    """The problem document (RFC 9457) of a refusal; it has `errors` if the refusal names fields."""
     body: dict[str, Any] = {
         "type": f"urn:sparing:problem:{refusal.slug}",
         "title": refusal.title,
@@ -163,19 +163,19 @@ OTHERS: Mapping[str, str] = {
         "individual",
     ),
 }
-"""Routes that are not for analysts, with the roles that they need as the service says them."""
+"""Routes that are not for analysts, with the roles that they need, in the service's words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """A route that was asked for: its name in the tables above, and the names in its address."""
+    """A requested route: its name in ANALYSTS or OTHERS, and the names in its address."""
 
     name: str
     parts: Mapping[str, str]
 
 
 def route_of(request: httpx.Request) -> Route:
-    """The route of a request. Raises Refused for an unknown address, and for a method that it does not take."""
+    """The route of a request. Raises Refused for an unknown address, and for a method that an address does not take."""
     raw = request.url.raw_path.decode("ascii").partition("?")[0]
     words = [unquote(part) for part in raw.removeprefix("/v1/").split("/")]
     found: dict[str, Route] = {}
@@ -192,7 +192,7 @@ def route_of(request: httpx.Request) -> Route:
 
 
 def refuse_other_parameters(route: Route, request: httpx.Request) -> None:
-    """Raises Refused for a parameter that the route does not read, and for one that comes twice."""
+    """Raise Refused for a parameter that the route does not read, and for a parameter that is given twice."""
     known = _PARAMETERS.get(route.name, ())
     names = [name for name, _ in request.url.params.multi_items()]
     for name in names:
@@ -203,7 +203,7 @@ def refuse_other_parameters(route: Route, request: httpx.Request) -> None:
 
 
 def _matched(template: list[str], words: list[str]) -> dict[str, str] | None:
-    """The names in an address, or None for another address."""
+    """The names in an address, or None if the address does not fit the template."""
     if len(template) != len(words):
         return None
     parts = {}
@@ -216,7 +216,7 @@ def _matched(template: list[str], words: list[str]) -> dict[str, str] | None:
 
 
 def entries_in(content: bytes) -> Sequence[Mapping[str, Any]]:
-    """The entries of a batch. Raises Refused naming the field."""
+    """The entries of a batch. Raises Refused, which names the field, for a malformed batch."""
     try:
         body = json.loads(content)
     except ValueError:
@@ -236,7 +236,7 @@ def entries_in(content: bytes) -> Sequence[Mapping[str, Any]]:
 
 
 def checked_key(key: object) -> str:
-    """An idempotency key. Raises Refused for none, and for one that is not 1 to 128 printable ASCII characters."""
+    """The idempotency key. Raises Refused if it is missing, or is not 1 to 128 printable ASCII characters."""
     if key is None or (isinstance(key, str) and not key.strip()):
         raise Refused("idempotency-key-missing")
     if not isinstance(key, str) or _KEY.fullmatch(key) is None:
@@ -245,7 +245,7 @@ def checked_key(key: object) -> str:
 
 
 def limit_of(text: str | None) -> int:
-    """The most rows of a page. Raises Refused."""
+    """The most rows of a page, by the parameter `limit`. Raises Refused for a wrong limit."""
     if text is None:
         return LIMIT_DEFAULT
     if re.fullmatch(r"-?[0-9]{1,9}", text) is None:
@@ -257,12 +257,12 @@ def limit_of(text: str | None) -> int:
 
 
 def cursor_at(name: str) -> str:
-    """The cursor of the page after a dataset, as the service writes it."""
+    """The cursor of the page that follows the dataset `name`, as the service writes it."""
     return urlsafe_b64encode(name.encode()).decode().rstrip("=")
 
 
 def name_in(cursor: str | None) -> str:
-    """The name of the dataset before a page; empty for the first page. Raises Refused for a text that is no cursor."""
+    """The name of the dataset before a page; empty for the first page. Raises Refused for a wrong cursor."""
     if cursor is None:
         return ""
     with suppress(ValueError):
@@ -273,7 +273,7 @@ def name_in(cursor: str | None) -> str:
 
 
 def cursor_of(text: str | None) -> int | None:
-    """The number of older releases; None for the newest page. Raises Refused for a text that is no cursor."""
+    """The number of releases that are left to list; None for the first page. Raises Refused for a wrong cursor."""
     if text is None:
         return None
     if re.fullmatch(r"p[0-9]{1,9}", text) is None:

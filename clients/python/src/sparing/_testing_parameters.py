@@ -1,4 +1,4 @@
-"""Parameters of models as the fake service takes them: in lists, as arrays in npz, or by hashes that it knows."""
+"""Model parameters as the fake service reads them: as lists, as arrays in npz, or as hashes that it knows."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -21,26 +21,26 @@ from sparing._rooms.fake import (
 )
 
 Arrays = Mapping[str, tuple[tuple[int, ...], bytes]]
-"""Shapes and doubles by name."""
+"""Arrays by name: the shape and the bytes of the doubles of each."""
 
 _ZIP = b"PK"
 
 
 class KeptParameters:
-    """The numbers that one analyst has sent and had an answer to, by dataset and hash."""
+    """The parameters in answered queries of one analyst, by dataset and hash."""
 
     def __init__(self) -> None:
         self._kept: dict[str, dict[str, tuple[tuple[int, ...], bytes]]] = {}
 
     def query_in(self, dataset: str, content: bytes) -> Query:
-        """The query in a body, with the numbers of its hashes that are known. Raises QueryProblem."""
+        """The query in a body, with known hashes replaced by their numbers. Raises QueryProblem for a wrong query."""
         if content.startswith(_ZIP):
             return _query_in_npz(content)
         query: Query = with_kept(parse_query(content), self._kept.get(dataset, {}))
         return query
 
     def keep(self, dataset: str, query: Query) -> None:
-        """Keep the numbers of a query that is answered."""
+        """Keep the numbers of an answered query."""
         kept = self._kept.setdefault(dataset, {})
         for given in query.hashed:
             if isinstance(sent := given.source, SentNumbers):
@@ -48,7 +48,7 @@ class KeptParameters:
 
 
 def json_in(content: bytes) -> Any:  # noqa: ANN401 - whatever a body holds
-    """The JSON of a body, of a query in npz with its parameters as lists; None where there is none."""
+    """The JSON of a body; for a query in npz, with its parameters as lists. None if there is no JSON."""
     try:
         if not content.startswith(_ZIP):
             return json.loads(content) if content else None
@@ -67,7 +67,7 @@ def _query_in_npz(content: bytes) -> Query:
 
 
 def _filled(document: object, arrays: Arrays, made: Callable[[NDArray[np.float64]], object]) -> object:
-    """The document with what is `made` of its arrays in their places."""
+    """The document with its arrays, converted by `made`, in place of their names."""
     for model in models_in(document):
         name = str(model["parameters"]).removeprefix("@")
         if name in arrays:

@@ -1,4 +1,4 @@
-"""Rows of a fake dataset as a test gives them, read into the codes in which the service holds them."""
+"""Rows of a fake dataset, read from the form that a test gives into the codes that the service holds."""
 
 import datetime as dt
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -47,24 +47,24 @@ _KINDS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodedRows:
-    """Rows of one table: the key of each, the codes by column, and the limits in units, -1 for the dataset's own."""
+    """Rows of one table: keys, codes by column, and limits in units, where -1 stands for the dataset's budget."""
 
     keys: Sequence[Key]
     codes: Mapping[str, NDArray[np.unsignedinteger[Any]]]
     limits: NDArray[np.int64]
 
     def of(self, individuals: Container[Key]) -> "CodedRows":
-        """The rows whose key is that of an individual."""
+        """The rows whose keys are among these individuals."""
         kept = np.array([key in individuals for key in self.keys], dtype=np.bool_)
         keys = [key for key in self.keys if key in individuals]
         return CodedRows(keys=keys, codes={n: codes[kept] for n, codes in self.codes.items()}, limits=self.limits[kept])
 
 
 def coded(name: str, table: Table, rows: object, comparison: KeyComparison) -> CodedRows:
-    """Rows as an upload would store them: mappings from column to value, or a data frame.
+    """Rows (mappings from column to value, or a data frame) as an upload would store them.
 
-    A column that is left out is NULL, as a category that is not declared is; a number outside its bounds is clipped.
-    Raises ValueError naming the table, the row and the column.
+    Missing columns and undeclared categories become NULL; numbers outside their bounds are clipped. Raises ValueError,
+    which names the table, the row and the column, for a wrong value.
     """
     keys: list[Key] = []
     read: dict[str, list[int]] = {each: [] for each in table.columns}
@@ -105,7 +105,7 @@ def _key(place: str, text: str, comparison: KeyComparison) -> Key:
 
 
 def _number(column: Column, coding: Coding | None, value: Any) -> int:  # noqa: ANN401 - any value of a row
-    """The code of a value, or a limit in units. Raises ValueError or another error for a value of another type."""
+    """The code of a value, or a limit in units. Raises ArithmeticError, TypeError or ValueError for a wrong value."""
     is_missing = value is None or value != value  # noqa: PLR0124 - NaN and NaT
     if coding is None:  # of a column of limits
         return -1 if is_missing else units_down(Fraction(str(value)))
@@ -147,7 +147,7 @@ def _vector(coding: VectorCoding, value: Any) -> NDArray[np.unsignedinteger[Any]
 
 
 def _category(column: CategoryColumn, value: object) -> int | None:
-    """Its code, by its text where categories are listed; None where it is none of them."""
+    """The code of a category, found by its text if categories are listed; None if it is not declared."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if column.categories is None:
@@ -166,7 +166,7 @@ def _iso(value: object) -> str:
 
 
 def _records(rows: object) -> Iterable[Mapping[str, Any]]:
-    """Rows as mappings: of a frame of pandas, polars or pyarrow, or as they are."""
+    """Rows as mappings, from a frame of pandas, polars or pyarrow, or from other rows."""
     for method, arguments in (("to_dicts", ()), ("to_pylist", ()), ("to_dict", ("records",))):
         convert = getattr(rows, method, None)
         if convert is not None:

@@ -1,4 +1,4 @@
-"""The fake service behind its requests: analysts and releases, the handlers of the analysts' routes, and documents."""
+"""The fake service behind its HTTP: its analysts and releases, and the handlers of the routes for analysts."""
 
 import json
 import math
@@ -61,7 +61,7 @@ class Registered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stored:
-    """The reply to an idempotency key."""
+    """The reply that was given under an idempotency key, and its request."""
 
     request: tuple[str, bool]
     body: dict[str, Any]
@@ -72,7 +72,7 @@ class _Stored:
 
 @dataclass(slots=True, kw_only=True)
 class Analyst:
-    """The holder of a key; `replies` are in the order in which they were sent first."""
+    """An analyst; `replies` has the replies by idempotency key, in the order in which they were first sent."""
 
     dataset: str | None = None
     allowance_units: int | None = None
@@ -81,7 +81,7 @@ class Analyst:
     parameters: KeptParameters = field(default_factory=KeptParameters)
 
     def left_rho(self, dataset: str) -> str | None:
-        """The rest of the allowance on a dataset; None where there is none."""
+        """The rest of the allowance on a dataset, in rho; None if no allowance was set."""
         if self.allowance_units is None:
             return None
         return _rho_text(max(self.allowance_units - self.spent_units.get(dataset, 0), 0))
@@ -89,7 +89,7 @@ class Analyst:
 
 @dataclass(slots=True, kw_only=True)
 class Service:
-    """Everything that the fake remembers. Not for several threads at a time."""
+    """The state of the fake service, with a method for each route. Threads must not use it at the same time."""
 
     has_noise: bool
     rng: random.Random
@@ -107,7 +107,7 @@ class Service:
         return {"items": rows, "next": cursor_at(names[limit - 1]) if names[limit:] else None}
 
     def dataset(self, analyst: Analyst, name: str) -> FakeDataset:
-        """A dataset that the analyst may ask. Raises Refused."""
+        """The dataset of this name. Raises Refused if there is none or the analyst may not query it."""
         names = sorted(self.datasets) if analyst.dataset is None else [analyst.dataset]
         if name not in self.datasets or name not in names:
             raise unknown_dataset(name, names)
@@ -127,7 +127,7 @@ class Service:
         return facts | {"values": list(dataset.ticks)}
 
     def cancel(self, analyst: Analyst, name: str, key: str | None) -> object:
-        """`DELETE /datasets/{dataset}/queries`. Raises Refused: every query is answered at once, and none waits."""
+        """`DELETE /datasets/{dataset}/queries`. Raises Refused, as every query is answered at once and none waits."""
         checked_key(key)
         self.dataset(analyst, name)
         raise Refused("query-not-waiting")
@@ -181,7 +181,7 @@ class Service:
         ]
 
     def _planned(self, analyst: Analyst, name: str, content: bytes) -> tuple[FakeDataset, Plan, Query]:
-        """The dataset that is asked, and the plan of the query in a body, and the query. Raises Refused."""
+        """The queried dataset, the plan of the query in a body, and the query. Raises Refused for a wrong query."""
         try:
             query = analyst.parameters.query_in(name, content)
             dataset = self.dataset(analyst, name)
@@ -229,7 +229,7 @@ class Service:
         return release
 
     def _steps(self, analyst: Analyst, dataset: FakeDataset, plan: Plan) -> tuple[Plan, list[int]]:
-        """The numbers of a fresh answer in grid steps, and the plan with the sigma that it states."""
+        """The numbers of a fresh answer in grid steps, after the plan with the sigma that the answer states."""
         if self.registered and self.registered[0].sigma is not None:
             plan = _with_sigma(plan, self.registered[0].sigma)
         _refuse_above_allowance(analyst, dataset, plan)
@@ -274,7 +274,7 @@ def _refuse_above_allowance(analyst: Analyst, dataset: FakeDataset, plan: Plan) 
 
 
 def _steps_of(values: Values, plan: Plan) -> list[int]:
-    """Registered values in grid steps. Raises ValueError: the mistake is the test's, and no reply of the service."""
+    """Registered values in grid steps. Raises ValueError for wrong values, as this is a mistake in the test."""
     listed = [values] if isinstance(values, int | float) else list(values)
     if len(listed) != plan.dimension:
         raise ValueError(f"the registered answer has {len(listed)} values, and the query {plan.dimension}")
@@ -298,7 +298,7 @@ def _epsilon_of(dataset: FakeDataset, units: int) -> float | None:
 
 
 def _preview_of(plan: Plan, dataset: FakeDataset, allowance_left_rho: str | None) -> dict[str, Any]:
-    """Everything public about a query. The public cost is made up: it is that of no machine."""
+    """Everything public about a query. Its public cost is made up, as no real machine answers."""
     units, canonical = plan.scale.worst_case_units, json.loads(plan.canonical)
     promise = promise_of(plan, dataset, worst_cases_before=dataset.worst_case_units)
     noise = promise.noise

@@ -8,8 +8,8 @@ with Client() as client:
     model.fit(client.dataset("shop"), share=0.05, run="member-1")
     print(model.coef_, model.predict_proba(frame))
 
-One query asks for the moments of the features, and each step of a logistic regression for a gradient. All else follows
-from the answers and costs nothing. docs/learning.md tells how a step is charged and how features are scaled.
+One query asks for the moments of the features, and each step of a logistic regression asks for a gradient. Everything
+else follows from the answers and costs nothing. docs/learning.md tells how a step is charged and how to scale features.
 """
 
 import inspect
@@ -36,19 +36,19 @@ from sparing._query import key_json
 __all__ = ["Evaluation", "FitPlan", "LinearRegression", "LogisticRegression", "Step"]
 
 STEPS_MAX: Final = 11
-"""Steps by default: with the moments, twelve queries."""
+"""The default number of steps; with the moments, a fit then asks twelve queries."""
 _BINS_MIN: Final = 4
 _LOG_ODDS_MAX, _DEVIATION_MIN, _BEYOND = 32.0, 2.0**-6, 64.0
-"""Log-odds are cut to 32 by the service. Bins are for deviations of at least 1/64."""
+"""The service's bound on log-odds, the least deviation for which bins are made, and the outermost edge of bins."""
 _AVERAGED: Final = 4
-"""The parameters of the last quarter of the steps are averaged."""
+"""The result is the mean of the parameters over the last quarter of the steps."""
 _PARAMETER_STEP: Final = 2.0**-20
-"""Parameters are rounded, so that a fit that is run again asks the same queries where its last digits differ."""
+"""The step to which parameters are rounded, so that a repeated fit asks the same queries even if last digits differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Step:
-    """One step: the gradient of the loss, and the parameters at which it was asked, the intercept's last."""
+    """One step: the answer with the gradient, and the parameters (the intercept last) at which it was asked."""
 
     parameters: Doubles
     answer: Answer
@@ -56,7 +56,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitPlan:
-    """Everything public about a fit, found free of charge: its queries, and their previews."""
+    """Everything public about a fit: its number of queries, and their previews. It costs nothing."""
 
     steps: int  # gradients; with the moments, there is one query more
     worst_case_share: float  # of the budget, of all queries together
@@ -65,7 +65,7 @@ class FitPlan:
 
 
 class _LinearModel(ABC):
-    """The parameters of the constructor, the features of a frame, and the query for moments."""
+    """The common part of both models: constructor arguments, features of a frame, and the query for moments."""
 
     features: Sequence[AnyFeature]
     target: Any
@@ -83,7 +83,7 @@ class _LinearModel(ABC):
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     def set_params(self, **params: Any) -> Self:  # noqa: ANN401 - of the constructor
-        """Change arguments of the constructor. Raises ValueError for a name that is none."""
+        """Change arguments of the constructor by name. Raises ValueError for an unknown name."""
         known = self.get_params()
         for name, value in params.items():
             if name not in known:
@@ -99,7 +99,7 @@ class _LinearModel(ABC):
 
     @property
     def coverage_certified_(self) -> bool:
-        """Tell whether every answer that the fit is worked out from is certified to leave nobody out."""
+        """Tell whether coverage is certified for every answer that the fit is made from."""
         return all(answer.coverage_certified for answer in self._answers)
 
     @property
@@ -108,10 +108,10 @@ class _LinearModel(ABC):
         return [self.moments_]
 
     def decision_function(self, frame: Frame) -> Doubles:
-        """The features times the coefficients, plus the intercept, for each row of a frame; of classes, a column each.
+        """The features times the coefficients, plus the intercept: (rows,), or (rows, classes) for several classes.
 
-        A frame is one of pandas, polars or pyarrow, or a mapping from columns to lists. Raises ValueError before a fit,
-        and for a missing number without a fill.
+        A frame is of pandas, polars or pyarrow, or a mapping from columns to lists. Raises ValueError before a fit, and
+        for a missing number without a fill.
         """
         if not hasattr(self, "coef_"):
             raise ValueError("fit the model first")
@@ -125,18 +125,18 @@ class _LinearModel(ABC):
     def fit(
         self, dataset: DatasetQueries, *, where: Condition | None = None, share: float = 0.05, run: str | None = None
     ) -> Self:
-        """Fit the model by queries that cost at most this share of each individual's budget in all.
+        """Fit the model by queries that together cost at most this share of each individual's budget.
 
         Args:
             dataset: `client.dataset(name)`.
-            where: the individuals that are counted; by default all that have a target.
-            share: of the budget, that an individual is charged at most; every query has the same part of it.
-            run: a name that makes the idempotency keys `run-0`, `run-1` and so on: a fit that broke off and is run
-                again gets the stored answers, at no charge, and goes on.
+            where: the individuals that are counted; by default all individuals with a target.
+            share: the share of the budget that an individual is charged at most, divided equally among the queries.
+            run: a name that makes the idempotency keys `run-0`, `run-1` and so on. If a fit broke off, repeat it with
+                the same name: it gets the stored answers at no charge, and goes on.
 
         Raises:
-            InvalidRequestError: the service does not accept a query, of which `errors` name the feature; or the run was
-                another fit's.
+            InvalidRequestError: the service does not accept a query, and `errors` name the feature; or `run` was used
+                for another fit.
             ValueError: a column is not declared, or `max_iter` is not at least 1.
         """
         if not isinstance(dataset, DatasetQueries):
@@ -162,17 +162,17 @@ class _LinearModel(ABC):
 
     @abstractmethod
     def _asked(self, source: Source[Builder]) -> Asked[Builder, None]:
-        """The queries of a fit, each after the answer to the one before; then the attributes are there."""
+        """The queries of a fit, each yielded after the answer to the previous query; at the end, attributes are set."""
 
     def _begin(self, described: Dataset) -> None:
-        """Read the public schema. Raises before anything is asked."""
+        """Read the public schema. Raises ValueError, before a query is asked, for features that do not fit it."""
         if isinstance(self.features, str) or not self.features:
             raise ValueError("features is a list of at least one feature")
         self._columns = individuals_of(described.tables)
         self._design = Design(self._listed, self._columns)
 
     def _query(self, source: Source[Builder]) -> Builder:
-        """A query of those that have a target."""
+        """An unfinished query of the individuals with a target."""
         query = source.query().where(~self._target_value.is_null())
         query = query if source.where is None else query.where(source.where)
         return query if self.rule is None else query.rule(self.rule)
@@ -180,12 +180,12 @@ class _LinearModel(ABC):
     @property
     @abstractmethod
     def _target_value(self) -> Value:
-        """The value that must be there."""
+        """The value that an individual with a target has."""
 
     def _solved(self, moments: Doubles, sigma: float) -> Doubles:
-        """The inverse of a matrix of moments, of which no eigenvalue is below what noise alone has.
+        """The inverse of a matrix (d, d) of moments, whose eigenvalues are first raised to at least 2 sigma sqrt(d).
 
-        Independent noise of this size in each entry of a symmetric matrix has eigenvalues up to 2 sigma sqrt(d).
+        A symmetric matrix of independent noise with this sigma in each entry has eigenvalues up to about this bound.
         """
         eigenvalues, vectors = np.linalg.eigh(moments)
         floored = np.maximum(eigenvalues, 2 * sigma * sqrt(len(moments)))
@@ -193,14 +193,14 @@ class _LinearModel(ABC):
         return found
 
     def _describe(self, answer: Answer, size: int) -> None:
-        """The attributes that the moments alone give."""
+        """Set the attributes that follow from the moments alone; `size` is the number of features."""
         self.moments_, self.n_features_in_ = answer, size
         self.n_individuals_ = float(answer.matrix[-1, -1])
         names = answer.axes[-1]["select"][0].get("features")  # type: ignore[index]
         self.feature_names_in_ = None if names is None else np.array(names[:size], dtype=object)
 
     def _keep(self, parameters: Doubles) -> None:
-        """The coefficients and the intercept, from parameters of which the intercept is the last."""
+        """Set the coefficients and the intercept; the intercept is the last of the parameters, if there is one."""
         has = self.fit_intercept
         self.coef_ = parameters[..., :-1] if has else parameters
         self.intercept_ = parameters[..., -1] if has else np.zeros(parameters.shape[:-1])
@@ -213,8 +213,8 @@ class LinearRegression(_LinearModel):
         coef_: a coefficient for each feature.
         intercept_: the number added to all predictions, 0 without `fit_intercept`.
         n_individuals_: the number of individuals that were counted, with noise.
-        feature_names_in_: the name of each feature; None where they are more than 1,000.
-        moments_: the answer.
+        feature_names_in_: the name of each feature; None above 1,000 features.
+        moments_: the answer to the query.
     """
 
     def __init__(
@@ -228,8 +228,8 @@ class LinearRegression(_LinearModel):
         """Nothing is asked before `fit`.
 
         Args:
-            features: made by `feature` and `one_hot`; of about one size by public bounds.
-            target: the number that is predicted, of the same size; individuals without one are not counted.
+            features: features made by `feature` and `one_hot`; their public bounds should be of similar size.
+            target: the predicted number, of similar size too; individuals without it are not counted.
             fit_intercept: whether a number is added to all predictions.
             rule: the query's rule for individuals that cannot pay; None for the dataset's.
         """
@@ -264,16 +264,16 @@ class LinearRegression(_LinearModel):
 
 
 class LogisticRegression(_LinearModel):
-    """Logistic regression of a boolean or of classes: moments once, then at most so many gradients.
+    """Logistic regression of a boolean or of classes: one query of moments, then `max_iter` queries of gradients.
 
     Attributes:
         classes_: the values of the target, as declared.
-        coef_: a row of coefficients for each class; of a boolean one row.
-        intercept_: a number for each of these rows, 0 without `fit_intercept`.
+        coef_: a row of coefficients for each class; for a boolean target, one row.
+        intercept_: a number for each row of `coef_`, 0 without `fit_intercept`.
         n_individuals_: the number of individuals that were counted, with noise.
-        feature_names_in_: the name of each feature; None where they are more than 1,000.
+        feature_names_in_: the name of each feature; None above 1,000 features.
         moments_: the answer to the query of moments.
-        history_: each step so far, also of a fit that broke off.
+        history_: the steps so far, even if a fit broke off.
     """
 
     classes_: Any
@@ -295,19 +295,20 @@ class LogisticRegression(_LinearModel):
         """Nothing is asked before `fit`.
 
         Args:
-            features: made by `feature` and `one_hot`; of about one size by public bounds.
+            features: features made by `feature` and `one_hot`; their public bounds should be of similar size.
             target: a boolean column, or for several classes a column or bins; individuals without it are not counted.
             fit_intercept: whether a number is added to all predictions.
             rule: the query's rule for individuals that cannot pay; None for the dataset's.
             max_iter: the number of steps.
-            l2_clip: the longest gradient of one individual that is not shortened. By default the largest error times
-                the root mean square of the features' length, which the moments tell, at most the natural bound.
+            l2_clip: the length to which a longer gradient of one individual is shortened. The default is the largest
+                error times the root mean square of the features' length, which follows from the moments, but at most
+                the natural bound.
         """
         self.features, self.target, self.fit_intercept, self.rule = features, target, fit_intercept, rule
         self.max_iter, self.l2_clip = max_iter, l2_clip
 
     def plan(self, dataset: DatasetQueries, *, where: Condition | None = None, share: float = 0.05) -> FitPlan:
-        """Preview the fit, free of charge; the noise of the steps is no larger than previewed."""
+        """Preview the fit, free of charge. The steps will have at most the previewed noise."""
         self._begin(dataset.describe())
         source = Source(query=dataset.query, where=where, share=share)
         moments = self._moments(source).preview()
@@ -351,9 +352,9 @@ class LogisticRegression(_LinearModel):
         return found
 
     def as_value(self) -> Value:
-        """The prediction as a value of queries: the probability of true, or the likeliest value of a column.
+        """The prediction as a value for queries: the probability of true, or for several classes the likeliest value.
 
-        Raises ValueError before a fit, and where the target is in bins.
+        Raises ValueError before a fit, and if the target is in bins.
         """
         if not hasattr(self, "coef_"):
             raise ValueError("fit the model first")
@@ -373,17 +374,17 @@ class LogisticRegression(_LinearModel):
         bins: int = 32,
         run: str | None = None,
     ) -> Evaluation:
-        """Measure how well the model predicts: a boolean by one count by target and bin of the log-odds, others by two.
+        """Measure how well the model predicts.
 
         Args:
             dataset: `client.dataset(name)`.
-            where: the individuals that judge, such as a fold that was kept out of the fit.
-            share: of the budget, that an individual is charged at most.
-            bins: of the log-odds, an even number from 4 up.
-            run: a name that makes the idempotency keys, another than that of the fit.
+            where: the individuals for which predictions are compared, such as a fold that was kept out of the fit.
+            share: the share of the budget that an individual is charged at most.
+            bins: the number of bins of the log-odds, which is even and at least 4.
+            run: a name that makes the idempotency keys; it must differ from the name of the fit.
 
         Raises:
-            ValueError: before a fit; for a target in bins; for an odd number of bins, or two.
+            ValueError: the model is not fitted, the target is in bins, or `bins` is odd or below 4.
         """
         source = Source(query=dataset.query, where=where, share=share)
         return answered(self._evaluating(source, bins), run)
@@ -417,15 +418,14 @@ class LogisticRegression(_LinearModel):
 
     @property
     def _log_odds(self) -> Value:
-        """The argument of the probability. All probabilities of a rare target are near 0, and its log-odds differ."""
+        """The predicted log-odds. They are binned instead of probabilities, which for a rare target are all near 0."""
         rows = np.column_stack([self.coef_, self.intercept_]) if self.fit_intercept else self.coef_
         return predict(self._listed, rows[0], link="identity", intercept=self.fit_intercept)
 
     def _log_odds_edges(self, bins: int) -> list[float]:
-        """Edges of one width around the mean of the log-odds, two to four deviations to either side, and 0.
+        """The edges of bins of equal width around the mean of the log-odds, two to four deviations to each side, and 0.
 
-        Mean and deviation are those that the moments of the fit give, which are released already. The outermost bins
-        have all that is beyond.
+        Mean and deviation follow from the released moments of the fit. The outermost bins have everything beyond.
         """
         moments, weights = self.moments_.matrix, self.coef_[0]
         count = max(float(moments[-1, -1]), 1.0)
@@ -456,7 +456,7 @@ class LogisticRegression(_LinearModel):
 
     @property
     def _rows(self) -> int:
-        """The rows of parameters."""
+        """The number of rows of parameters."""
         return 1 if self._loss == "logistic" else len(self.classes_)
 
     def _begin(self, described: Dataset) -> None:
@@ -468,7 +468,7 @@ class LogisticRegression(_LinearModel):
             raise ValueError(f"the target has one value, {self.classes_[0]!r}, and nothing to tell apart")
 
     def _moments(self, source: Source[Builder]) -> Builder:
-        """The moments, always with an intercept: its own entry is the number of individuals."""
+        """The query for the moments, always with an intercept, whose own entry is the number of individuals."""
         noise = source.share / (self.max_iter + 1)
         return self._query(source).moments(self._listed, intercept=True).noise(share=noise)
 
@@ -480,7 +480,7 @@ class LogisticRegression(_LinearModel):
         return query.noise(share=source.share / (self.max_iter + 1))
 
     def _clip_of(self, moments: Doubles) -> float | None:
-        """The largest error times the root mean square length of the features; None where noise hides it."""
+        """The default clip: the largest error times the features' root mean square length; None if noise hides it."""
         own = np.diag(moments) if self.fit_intercept else np.diag(moments)[:-1]
         if moments[-1, -1] <= 0 or own.sum() <= 0:
             return None

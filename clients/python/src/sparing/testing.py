@@ -9,7 +9,7 @@ def test_the_report_counts_people():
 
 It runs the service's own query language, engine and accounts, and needs `pip install "./clients/python[testing]"` in a
 clone. Each individual has a limit, and is left out of a query that it cannot afford. Only the HTTP is the fake's own:
-limits on rates, time slots, and the calls of curators, individuals and auditors are not there.
+it has no rate limits, no time slots, and no calls of curators, individuals and auditors.
 """
 
 import json
@@ -48,7 +48,7 @@ CAPACITY = 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedRequest:
-    """One request, without its key: `path` begins with `/v1/`, `json` is the body."""
+    """One received request, without its API key: `path` begins with `/v1/`, `json` is the body."""
 
     method: str
     path: str
@@ -61,14 +61,14 @@ class FakeService:
     """A service in memory, behind `transport`; use it in a `with` statement, or close it. Threads may share it.
 
     Attributes:
-        url: its address, which no network knows.
-        api_key: the key of an analyst of all datasets; `add_analyst` makes others.
-        transport: of httpx, for `Client(transport=...)` and for asynchronous clients alike.
+        url: the address of the service, which exists in no network.
+        api_key: the API key of an analyst of all datasets; `add_analyst` makes others.
+        transport: a transport of httpx, for `Client(transport=...)` and for `AsyncClient(transport=...)`.
         requests: every request received, in order.
     """
 
     def __init__(self, *, noise: bool = False, seed: int = 0) -> None:
-        """An empty service. Answers from rows are exact, or with `noise` have theirs, drawn from `seed`."""
+        """Make a service without datasets. Answers from rows are exact; `noise` adds noise, drawn from `seed`."""
         self.url = "https://sparing.test"
         self.api_key = "fake-analyst-key"
         self.requests: list[ReceivedRequest] = []
@@ -82,7 +82,7 @@ class FakeService:
 
     @property
     def queries(self) -> list[Any]:
-        """The documents of all queries asked, those of batches too, in the order of their requests; no previews."""
+        """The documents of all queries asked, those of batches too, but no previews, in the order of the requests."""
         asked: list[Any] = []
         for request in self.requests:
             if request.path.endswith("/queries") and request.method == "POST":
@@ -107,15 +107,16 @@ class FakeService:
         """Add a dataset by its name and tables, or as a real service describes it (`client.datasets.get`).
 
         Args:
-            dataset: the name; or a `Dataset`, which brings everything but the rows.
+            dataset: the name; or a `Dataset`, which has everything but the rows.
             tables: the public schema, as a curator registers it.
-            rows: by table the rows to answer from, as `add_rows` takes them.
-            capacity: the public bound on the number of individuals, which rows keep to.
+            rows: the rows to answer from, by table, as `add_rows` takes them.
+            capacity: the public bound on the number of individuals, also for the rows.
             limit_floor_rho: the smallest limit; default: the budget, or 0 for a table with a column of limits.
-            accounting: as a curator states it: `{"kind": "rdp", "order": 16}`; default: Gaussian DP.
+            accounting: the accounting as a curator states it, such as `{"kind": "rdp", "order": 16}`; default: Gaussian
+                DP.
             keys: the comparison of individuals' keys: "exact", "caseless", "number" or "uuid".
             monitor: the continual count of exhausted individuals, with `rho`, `ticks` and `share`.
-            guarantee: `epsilon` and `delta`, or `rho`, or `epsilon` alone under pure; default: a rho of 1.
+            guarantee: `epsilon` and `delta`, or `rho`; or `epsilon` alone under "pure" accounting. Default: a rho of 1.
 
         Raises:
             ValueError: the schema, the guarantee or a row is wrong, or the name is taken.
@@ -137,13 +138,13 @@ class FakeService:
     def add_rows(self, dataset: str, table: str, rows: object) -> None:
         """Add rows to answer from: mappings from column to value, or a frame of pandas, polars or pyarrow.
 
-        A column that a row lacks is NULL; values outside their domain and limits are treated as in an upload. Raises
-        ValueError naming the row and the column, and keeps none of the rows then.
+        A column that a row lacks is NULL; limits, and values outside their domain, are treated as in an upload. Raises
+        ValueError, which names the row and the column, and then keeps none of the rows.
         """
         self._service.datasets[dataset].add(table, rows)
 
     def add_analyst(self, *, dataset: str | None = None, allowance_rho: Number | None = None) -> str:
-        """Another analyst's key: of one dataset or of all, and with an allowance or without."""
+        """Add an analyst of one dataset or of all, with or without an allowance, and return its API key."""
         key = f"fake-analyst-key-{len(self._service.analysts) + 1}"
         units = None if allowance_rho is None else units_of(allowance_rho)
         self._service.analysts[key] = Analyst(dataset=dataset, allowance_units=units)
@@ -152,10 +153,12 @@ class FakeService:
     def answer(self, values: Values | Answering, *, sigma: float | None = None) -> None:
         """Register the numbers of the next fresh answer, one for each coordinate, or a function for all later ones.
 
-        Answers are taken in the order of their registration, before rows are looked at; a repeated key or query gets
-        its first answer and takes none. Values are rounded to the query's grid. A function gets the query in canonical
-        form and returns its values, or None for the rows to answer; `sigma` goes with values, and is stated in place of
-        the query's own. A wrong number of values is a ValueError where the query is asked.
+        Registered answers are used in their order, and before the rows. A query that is repeated, or reused under
+        another key, gets its first answer and uses up no registered one. Values are rounded to the query's grid.
+
+        A function is called with the query in canonical form and returns its values, or None to answer from the rows.
+        `sigma` goes with values, and the answer states it instead of the query's own sigma. For a wrong number of
+        values, asking the query raises ValueError.
         """
         if callable(values):
             if sigma is not None:
@@ -186,20 +189,20 @@ class FakeService:
         self._faults.extend([fail] * times)
 
     def open_epoch(self, dataset: str) -> None:
-        """Open the dataset's next epoch: no earlier answer is reused."""
+        """Open the dataset's next epoch, in which no earlier answer is reused."""
         found = self._service.datasets[dataset]
         found.epoch += 1
         found.released.clear()
 
     def client(self, *, api_key: str | None = None, **options: Any) -> Client:  # noqa: ANN401 - of `Client`
-        """A client of this service that waits for nothing; it is closed with the service."""
+        """A client of this service, which never sleeps between retries. Closing the service closes it."""
         defaults = {"transport": self.transport, "sleep": lambda _: None, "environ": {}}
         made = Client(base_url=self.url, api_key=api_key or self.api_key, **{**defaults, **options})
         self._clients.append(made)
         return made
 
     def async_client(self, *, api_key: str | None = None, **options: Any) -> AsyncClient:  # noqa: ANN401 - as above
-        """An `AsyncClient` of this service that waits for nothing; close it with `aclose`."""
+        """An `AsyncClient` of this service, which never sleeps between retries; close it with `aclose`."""
 
         async def sleep(_: float) -> None: ...
 

@@ -1,1 +1,1 @@
-"""The verbs of the API, by resource: checks, requests and results, without input or output."""
+"""The calls of the API, by resource: they check arguments and make requests and results, but do no input or output."""

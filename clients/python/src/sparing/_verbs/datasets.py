@@ -47,7 +47,7 @@ def create(
     monitor: Mapping[str, object] | None = None,
     **stated: object,
 ) -> Call[Dataset]:
-    """Register a dataset; `guarantee` may have `epsilon`, `delta` and `rho`. What is None is left to the service."""
+    """Register a dataset; `guarantee` may have `epsilon`, `delta` and `rho`. Arguments of None are not sent."""
     body: dict[str, object] = {"name": name, "guarantee": _guarantee(guarantee), "tables": tables}
     body |= {each: value for each, value in stated.items() if value is not None}
     if stated.get("limit_floor_rho") is not None:
@@ -78,12 +78,12 @@ def budgets(dataset: str, page_size: int) -> Stream[BudgetRow]:
 
 
 def budget_summary(dataset: str) -> Call[BudgetSummary]:
-    """Every individual's budgets, summed up."""
+    """The summary of all individuals' budgets."""
     return reply_of(BudgetSummary, get(path("datasets", dataset, "budgets", "summary")))
 
 
 def budget_history(dataset: str) -> Call[SummaryHistory]:
-    """The summary at earlier sequences."""
+    """The summaries of all individuals' budgets at earlier sequences."""
     return reply_of(SummaryHistory, get(path("datasets", dataset, "budgets", "history")))
 
 
@@ -99,7 +99,7 @@ def export_budgets(dataset: str, form: str) -> Call[bytes]:
 
 
 def forecast(question: QueryRequest | WrittenQuery) -> Call[Forecast]:
-    """The future of more queries of one kind."""
+    """The forecast for repeating one query."""
     document = checked(question)
     where = path("datasets", document.dataset, "forecast")
     return (yield from reply_of(Forecast, post(where, document.json, repeat=Repeat.READ)))
@@ -126,23 +126,23 @@ def verification(dataset: str) -> Call[Verification]:
 
 
 def receipts(dataset: str, individual: str | int, page_size: int) -> Stream[Receipt]:
-    """The charge of each query to one individual."""
+    """The receipts of one individual."""
     where = path("datasets", dataset, "receipts")
     return listing(Receipt, where, individual=key_text(individual), limit=page_size)
 
 
 def erasure_requests(dataset: str) -> Call[tuple[str, ...]]:
-    """The keys of those who ask to be erased."""
+    """The keys of the individuals that ask to be erased."""
     return all_of(listing_by(read_text, path("datasets", dataset, "erasure-requests")))
 
 
 def analysts(dataset: str) -> Call[tuple[AnalystRow, ...]]:
-    """The analysts that may ask the dataset."""
+    """The analysts that may query the dataset."""
     return all_of(listing(AnalystRow, path("datasets", dataset, "analysts")))
 
 
 def ledger(dataset: str, analyst: str | None, search: str | None, page_size: int) -> Stream[LedgerRow]:
-    """Every answered query, or those of one analyst and with all words of the search."""
+    """Every answered query, or only the queries of one analyst or with all words of `search`."""
     return listing(LedgerRow, path("datasets", dataset, "ledger"), analyst=analyst, search=search, limit=page_size)
 
 
@@ -164,7 +164,7 @@ def record(dataset: str, individual: str | int) -> Call[Mapping[str, object]]:
 
 
 def divergence(dataset: str, individual: str | int) -> Call[RunDivergence]:
-    """The divergence of one individual's record along the run."""
+    """The divergence between the dataset with and without one individual's record, over the answers so far."""
     return reply_of(RunDivergence, get(path("datasets", dataset, "divergence"), individual=key_text(individual)))
 
 
@@ -174,13 +174,13 @@ def acts(dataset: str, page_size: int) -> Stream[ActRow]:
 
 
 def open_epoch(dataset: str) -> Call[int]:
-    """The number of the epoch that is opened."""
+    """Open the next epoch, and return its number."""
     opened = yield from reply_of(_Epoch, post(path("datasets", dataset, "epochs")))
     return opened.epoch
 
 
 def extend(dataset: str, tables: Mapping[str, object] | None, capacity: int | None) -> Call[Dataset]:
-    """Add to a registration what is given."""
+    """Add the given tables or capacity to a registration."""
     wishes = {"tables": tables, "capacity": capacity}
     body = {name: value for name, value in wishes.items() if value is not None}
     return described(patch(path("datasets", dataset), body))
@@ -192,12 +192,12 @@ def correct(dataset: str, individual: str | int, values: Mapping[str, object]) -
 
 
 def archive(dataset: str, rows: str) -> Call[Dataset]:
-    """Close a dataset for good; a repeated request has no further effect."""
+    """Archive a dataset for good; repeating the request has no further effect."""
     return described(post(path("datasets", dataset, "archive"), {"rows": rows}, repeat=Repeat.READ))
 
 
 def remove(dataset: str) -> Call[None]:
-    """Delete a dataset that never answered."""
+    """Delete a dataset that never answered a query."""
     return acknowledged(delete(path("datasets", dataset), repeat=Repeat.ONCE))
 
 

@@ -17,12 +17,12 @@ def budgets() -> Call[tuple[IndividualBudget, ...]]:
 
 
 def receipts(page_size: int) -> Stream[Receipt]:
-    """The charge of each query."""
+    """The receipts of the individual."""
     return listing(Receipt, path("me", "receipts"), limit=page_size)
 
 
 def lower(dataset: str, limit_rho: float | Decimal | str | None, *, pause: bool) -> Call[IndividualBudget]:
-    """Lower the limit, or pause; a repeated request has no further effect."""
+    """Lower the limit, or pause; repeating the request has no further effect."""
     if (limit_rho is None) != pause:
         raise ValueError("give either limit_rho or pause=True")
     body: dict[str, object] = {"pause": True} if limit_rho is None else {"limit_rho": str(limit_rho)}
@@ -40,7 +40,7 @@ def record(dataset: str) -> Call[Mapping[str, object]]:
 
 
 def erasure_requested(dataset: str) -> Call[bool]:
-    """Tell whether an erasure is asked for."""
+    """Tell whether the individual has asked for an erasure."""
     return (yield from reply_of(_Erasure, get(path("me", "erasure", dataset)))).requested
 
 
@@ -51,6 +51,6 @@ def request_erasure(dataset: str) -> Call[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Erasure:
-    """Tell whether an erasure is asked for."""
+    """Tell whether the individual has asked for an erasure."""
 
     requested: bool

@@ -15,7 +15,7 @@ from sparing._wire import key_text
 
 
 class Details(TypedDict, total=False):
-    """The facts of a principal that may change."""
+    """The facts about a principal that may change."""
 
     allowance_rho: float | Decimal | str | None
     organisation: str | None
@@ -24,7 +24,7 @@ class Details(TypedDict, total=False):
 
 
 class Changes(Details, total=False):
-    """The facts of a principal that may change, and its name."""
+    """The facts about a principal that may change, and its name."""
 
     name: str
 
@@ -35,7 +35,7 @@ Role = Literal["curator", "analyst", "individual", "auditor"]
 def create(
     role: Role, name: str, dataset: str | None, individual: str | int | None, details: Details
 ) -> Call[PrincipalKey]:
-    """Make a principal; what is not given is not sent."""
+    """Make a principal; arguments of None are not sent."""
     key = None if individual is None else key_text(individual)
     given = {"role": role, "name": name, "dataset": dataset, "individual": key, **_wire(details)}
     body = {field: value for field, value in given.items() if value is not None}
@@ -56,12 +56,12 @@ def create_for(
 
 
 def every(role: Role | None, dataset: str | None, search: str | None, page_size: int) -> Stream[PrincipalRow]:
-    """Every principal, or those of a role, of a dataset and with all words of the search."""
+    """Every principal, or only those of a role, of a dataset, or with all words of `search`."""
     return listing(PrincipalRow, path("principals"), role=role, dataset=dataset, search=search, limit=page_size)
 
 
 def change(principal: str, changes: Changes) -> Call[PrincipalRow]:
-    """Change what is given; None is sent as null."""
+    """Change the given facts about a principal; None is sent as null."""
     return reply_of(PrincipalRow, patch(path("principals", principal), _wire(changes)))
 
 
@@ -76,7 +76,7 @@ def revoke(principal: str) -> Call[None]:
 
 
 def _wire(details: Mapping[str, object]) -> dict[str, object]:
-    """The details as JSON has them."""
+    """The details in the form of JSON."""
     stated = dict(details)
     if stated.get("allowance_rho") is not None:
         stated["allowance_rho"] = str(stated["allowance_rho"])

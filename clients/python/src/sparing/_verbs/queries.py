@@ -1,4 +1,4 @@
-"""Ask, preview, batch."""
+"""Ask and preview queries, and fetch, cancel and list answers."""
 
 import dataclasses
 import uuid
@@ -26,7 +26,7 @@ _FORMS: Final = f"application/json, {NPZ}"
 
 
 def ask(question: QueryRequest | WrittenQuery, idempotency_key: str | None) -> Call[Answer]:
-    """One query under its key."""
+    """Ask one query under its idempotency key."""
     document = checked(question)
     keyed = _keyed(document, str(uuid.uuid4()) if idempotency_key is None else idempotency_key)
     asked = post(path("datasets", keyed.dataset, "queries"), repeat=Repeat.KEYED)
@@ -43,9 +43,10 @@ def preview(question: QueryRequest | WrittenQuery) -> Call[Preview]:
 
 
 def _sent(document: Document, request: Request) -> Call[object]:
-    """The reply to a request with a query as its body: JSON, or where models have many parameters hashes or arrays.
+    """The reply to a request whose body is a query: as JSON, or as npz if a model has many parameters.
 
-    Hashes are sent where this process has had answers by all of them, and the numbers where the service lacks any.
+    Parameters are sent as hashes in JSON if this process got answers with all of them before. If the service does not
+    know a hash, the numbers are sent.
     """
     many = many_in(document.json)
     if many is None:
@@ -73,7 +74,7 @@ def batch(
     batch_size: int,
     progress: BatchProgress | None,
 ) -> Stream[Answer | APIStatusError]:
-    """Many queries of one dataset, checked at once and asked as the outcomes are consumed."""
+    """Ask many queries of one dataset. All are checked at once, and sent as the outcomes are consumed."""
     asked = [checked(question) for question in questions]
     keys = [str(uuid.uuid4()) for _ in asked] if idempotency_keys is None else list(idempotency_keys)
     if len(keys) != len(asked):
@@ -104,7 +105,7 @@ def _keyed(document: Document, key: str) -> Keyed:
 
 
 def _outcomes_of(reply: object, count: int) -> Sequence[object]:
-    """The outcomes of a batch. Raises APIReplyError where they are not one for each query."""
+    """The outcomes of a batch. Raises APIReplyError unless there is one for each query."""
     outcomes = reply.get("answers") if isinstance(reply, dict) else None
     if not isinstance(outcomes, list) or len(outcomes) != count:
         raise APIReplyError(f"the reply does not have an outcome for each of {count} queries")
@@ -128,7 +129,7 @@ def _answered(document: Document, keyed: Keyed, reply: object) -> Answer:
 
 
 def fetch(query: str) -> Call[Answer]:
-    """A release, by the answer's id."""
+    """One of the analyst's own answers, by its id."""
     return answer_of((yield dataclasses.replace(get(path("queries", query)), accept=_FORMS)))
 
 

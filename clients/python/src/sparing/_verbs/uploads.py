@@ -30,11 +30,11 @@ _DEFAULTS = {
 
 PART_ROWS: Final = 1_000_000
 PartsProgress = Callable[[int, int], object]
-"""Takes the number of parts that are stored, and of the rows in them."""
+"""A function that is called with the numbers of stored parts and of the rows in them."""
 
 
 class RowOptions(TypedDict, total=False):
-    """The options of rows, however they are sent."""
+    """The options of any upload, in parts or not."""
 
     content_type: str | None
     delimiter: str
@@ -69,7 +69,7 @@ def upload(
     columns: Columns | None,
     options: SendOptions,
 ) -> Call[UploadReport]:
-    """The rows of `data` or `file` under an idempotency key; where columns are checked, the schema is read before."""
+    """Upload the rows of `data` or `file` under an idempotency key; the schema is read first if columns are checked."""
     source = data if file is None else file
     if source is None or (data is not None and file is not None):
         raise ValueError("give data, or file")
@@ -102,7 +102,7 @@ def upload_parts(
     columns: Columns | None,
     options: PartOptions,
 ) -> Call[UploadReport]:
-    """The rows of `data` or `files`, one upload after the other, under the keys `run-0`, `run-1` and so on."""
+    """Upload the rows of `data` or `files` in parts, one after the other, under the keys `run-0`, `run-1` and so on."""
     sources = [*files] if data is None else [data, *files]
     if not sources or (data is not None and len(sources) > 1):
         raise ValueError("give data, or files")
@@ -127,7 +127,7 @@ def upload_parts(
 
 
 def _merged(reports: Sequence[UploadReport]) -> UploadReport:
-    """The report of all rows."""
+    """The sum of some reports."""
 
     def added(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
         total = Counter[str]()
@@ -177,7 +177,7 @@ def _declared(dataset: str, table: str) -> Call[Sequence[str]]:
 
 
 def _params(options: SendOptions) -> dict[str, str | int]:
-    """The options that the address states, those with the service's default left out."""
+    """The options that are sent in the address, without those at the service's default."""
     stated: dict[str, str | int] = {"dry_run": "true"} if options.get("dry_run") else {}
     accepted = options.get("accept", ())
     if accepted:
