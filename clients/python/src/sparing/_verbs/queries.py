@@ -22,7 +22,7 @@ from sparing._retry import Repeat
 from sparing._wire import json_of
 
 _FORMS: Final = f"application/json, {NPZ}"
-"""The two forms of an answer; the service chooses npz for one with more numbers than labels."""
+"""The two forms of an answer, JSON and npz; the service chooses npz for answers too long for labels."""
 
 
 def ask(question: QueryRequest | WrittenQuery, idempotency_key: str | None) -> Call[Answer]:
@@ -43,10 +43,10 @@ def preview(question: QueryRequest | WrittenQuery) -> Call[Preview]:
 
 
 def _sent(document: Document, request: Request) -> Call[object]:
-    """The reply to a request whose body is a query: as JSON, or as npz if a model has many parameters.
+    """The reply to a request, sent with a query as its body: in JSON, or in npz if a model has many parameters.
 
-    Parameters are sent as hashes in JSON if this process got answers with all of them before. If the service does not
-    know a hash, the numbers are sent.
+    Even then the body is JSON, with hashes for the parameters, if this process got answers with all of them before. If
+    the service does not know a hash, the numbers are sent.
     """
     many = many_in(document.json)
     if many is None:

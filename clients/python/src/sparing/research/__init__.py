@@ -8,20 +8,20 @@ settings = PoissonDescent(
 run = descend(features, labels, settings, seed=1, limit=RenyiFilter(order=12, epsilon=1, delta="1e-5"))
 print(run.parameters, run.active[-1], run.spent.max() <= run.budget)
 
-In each step every individual is sampled with probability q, gradients of the sampled are shortened to the clip C, and
-noise of standard deviation sigma C is added to each coordinate of their sum. An individual's charge is that of the step
-for a vector of its own norm, and it is charged for the chance of being sampled, whether or not it was: which
-individuals were sampled is kept nowhere, and nothing that is returned depends on it but through the parameters.
+In each step, every individual is sampled with probability q. The gradients of sampled individuals are shortened to the
+clip C, and noise of standard deviation `noise_multiplier` times C is added to each coordinate of their sum. An
+individual is charged for the chance of being sampled, sampled or not: its charge is that of a sampled step with a
+vector of its own norm. The samples are not kept, and the result depends on them only through the parameters.
 
-With a filter, individuals whose next charge is more than what they have left are out of that step, sampled or not
+With a filter, an individual whose charge would exceed what it has left is left out of that step, sampled or not
 (Feldman and Zrnic 2021, Algorithm 2). A filter adds up one number: the Rényi divergence of one order (Theorem 4.5), or
-mu^2 / 2 of Gaussian DP (Koskela, Tobaben and Honkela 2023, Theorem 12), which sampling does not make smaller. Charges
-are integers of 2^-40, rounded up, and each is a function of that individual's own record and of the parameters, bit by
-bit, whatever other rows there are.
+mu^2 / 2 of Gaussian DP (Koskela, Tobaben and Honkela 2023, Theorem 12), which sampling does not reduce. Charges are
+whole multiples of 2^-40, rounded up. Each charge depends on that individual's own record and on the parameters alone:
+other rows do not change a bit of it.
 
-A simulation over public data, or the researcher's own, in the researcher's process: no query of the service is sampled
-(docs/filters.md). Noise is numpy's, of doubles and from a seed: a seed that others know tells them samples and noise.
-It needs `pip install "./clients/python[research]"`, which brings numpy and mpmath.
+This is a simulation over public data, or over the researcher's own data, in the researcher's process: no query of the
+service is sampled (docs/filters.md). The noise is numpy's, in doubles and from a seed. Keep the seed secret, as it
+reveals samples and noise. The package needs `pip install "./clients/python[research]"`, which brings numpy and mpmath.
 """
 
 from sparing.research.descent import (

@@ -1,4 +1,4 @@
-"""The number of equal Gaussian steps that one (epsilon, delta) admits, by each accountant, as a comparison alone.
+"""The numbers of equal Gaussian steps that several accountants admit under one (epsilon, delta), for comparison only.
 
 | accountant | full batch | Poisson-subsampled |
 |---|---|---|
@@ -8,8 +8,8 @@
 | privacy loss distributions | never above the truth | never above the truth |
 | central limit | exact | an approximation, which admits more than is within (epsilon, delta) |
 
-Of a subsampled Gaussian D_a / a tends to mu^2 / 2 as the order grows, so that neither zCDP nor GDP has any gain from
-sampling: those that have are accountants of all orders, or of the whole distribution.
+For a subsampled Gaussian, the Rényi divergence over the order, D_a / a, tends to mu^2 / 2 as the order a grows. So zCDP
+and GDP gain nothing from sampling. Accountants of all orders, or of the whole distribution, do gain.
 """
 
 from decimal import Decimal
@@ -31,11 +31,11 @@ from sparing.research.privacy_loss import STEPS_MAX, Steps, epsilon_of_steps
 from sparing.research.subsampled_rdp import subsampled_divergences
 
 ORDERS: Final = (*(1 + tenth / 10 for tenth in range(1, 100)), *range(11, 257))
-"""The orders of the subsampled rows: 1.1, 1.2, ... 10.9, and whole orders from 11 to 256."""
+"""The orders tried for subsampled steps: 1.1, 1.2, ... 10.9, and whole orders from 11 to 256."""
 
 
 class AdmittedSteps(NamedTuple):
-    """The most steps by each accountant, at most STEPS_MAX."""
+    """The largest number of steps that each accountant admits, at most STEPS_MAX."""
 
     simple_conversion: int
     optimal_conversion: int
@@ -45,9 +45,9 @@ class AdmittedSteps(NamedTuple):
 
 
 def admitted_steps(mu: float, *, rate: float, epsilon: Decimal, delta: Decimal) -> AdmittedSteps:
-    """The most steps of this mu, norm / sigma, and sampling rate that are within (epsilon, delta).
+    """The largest numbers of steps with this mu (norm / sigma) and sampling rate that are within (epsilon, delta).
 
-    Raises ValueError for what `Accounting.budget_units` or `composed_losses` refuses.
+    Raises ValueError for arguments that `Accounting.budget_units` or `composed_losses` refuses.
     """
     largest_rho = amount_of_units(GAUSSIAN.budget_units(epsilon=epsilon, delta=delta))
     approximate = central_limit_mu_approximation([Steps(mu, rate, 1)])
@@ -61,7 +61,7 @@ def admitted_steps(mu: float, *, rate: float, epsilon: Decimal, delta: Decimal) 
 
 
 def _by_orders(mu: float, rate: float, epsilon: Decimal, delta: Decimal, conversion: Conversion) -> int:
-    """The steps by Rényi divergences, at the best order; all orders of a full batch cost the same rho."""
+    """The number of steps by Rényi divergences, at the best order; for full batches, every order gives the same rho."""
     if rate == 1:
         return _most(amount_of_best_order(epsilon, delta, conversion) / (real(mu) ** 2 / 2))
     (divergences,) = subsampled_divergences(np.array([mu]), rate=rate, orders=ORDERS).tolist()
@@ -72,7 +72,7 @@ def _by_orders(mu: float, rate: float, epsilon: Decimal, delta: Decimal, convers
 
 
 def _by_losses(mu: float, rate: float, epsilon: Decimal, delta: Decimal) -> int:
-    """The steps by bisection: epsilon rises with them."""
+    """The number of steps by privacy loss distributions, found by bisection, as epsilon rises with the steps."""
 
     def is_within(count: int) -> bool:
         return epsilon_of_steps([Steps(mu, rate, count)], delta=float(delta)) <= epsilon
@@ -91,5 +91,5 @@ def _by_losses(mu: float, rate: float, epsilon: Decimal, delta: Decimal) -> int:
 
 
 def _most(steps: Real) -> int:
-    """A real number of steps, rounded down into what is allowed."""
+    """A real number of steps, rounded down to a whole number from 0 to STEPS_MAX."""
     return max(0, min(int(steps), STEPS_MAX))

@@ -1,8 +1,8 @@
-"""The mu of Gaussian differential privacy that compositions are near to, by the central limit theorem: approximations.
+"""Approximations by the central limit theorem: the mu of Gaussian differential privacy near to a composition.
 
-Nothing here is a bound. The loss of many small steps is nearly normal, and then nearly that of one Gaussian step; how
-far it is from it these functions do not say, and at small deltas it is farther: of q = .01, mu = 1, 1,000 steps and
-delta 1e-5 the epsilon by the central limit is 1.618, and in truth 1.828. No promise and no filter may come from them.
+Nothing here is a bound. The privacy loss of many small steps is nearly normal, and so nearly that of one Gaussian step.
+These functions do not bound the error, which is larger at small deltas: for q = .01, mu = 1, 1,000 steps and delta
+1e-5, epsilon is 1.618 by the central limit, and truly 1.828. They must not be used for a promise or a filter.
 """
 
 import math
@@ -20,11 +20,11 @@ _MU_MOST = 1000.0
 
 
 def central_limit_mu_approximation(steps: Sequence[Steps]) -> float:
-    """About the mu of a composition: the root of the sum of q^2 (e^(mu^2) - 1) over its steps; 0 of no step.
+    """The approximate mu of a composition: the root of the sum of q^2 (e^(mu^2) - 1) over its steps; 0 without steps.
 
-    The limit of many steps with small q root(T) (Bu, Dong, Long and Su 2020, Section 3). An approximation, mostly below
-    the truth; at a rate of 1 the exact mu is used, the root of the sum of mu^2. Raises ValueError as
-    `subsampled_divergences`.
+    It is the limit for many steps T with small q root(T) (Bu, Dong, Long and Su 2020, Section 3). This approximation is
+    mostly below the truth. For steps at a rate of 1 it is exact, as these add mu^2 to the sum. Raises ValueError as
+    `subsampled_divergences` does.
     """
     for mu, rate, _ in steps:
         refuse_mus(np.array([mu]))
@@ -33,7 +33,7 @@ def central_limit_mu_approximation(steps: Sequence[Steps]) -> float:
 
 
 def central_limit_mus_approximation(own: OwnSteps, *, rate: float) -> NDArray[np.float64]:
-    """The mus (n,) for each individual's own steps, each sampled at this rate; a function of its own counts."""
+    """The approximate mu (n,) of each individual's own steps, sampled at this rate; a function of its own counts."""
     refuse_rate(rate)
     squares = np.zeros(len(own.counts))
     for cell, mu in enumerate(own.grid.charged.tolist()):
@@ -42,12 +42,12 @@ def central_limit_mus_approximation(own: OwnSteps, *, rate: float) -> NDArray[np
 
 
 def upper_mu_approximation(delta_at: Callable[[float], float], epsilons: Sequence[float]) -> float:
-    """The least mu whose curve is not below this one at these epsilons, by bisection to a relative 1e-9.
+    """The least mu whose curve of delta is at least `delta_at` at these epsilons, by bisection to a relative 1e-9.
 
-    The approximate upper bound of Koskela, Tobaben and Honkela 2023 (Section 5, Figure 1 on the left), with
-    `ComposedLosses.delta` as the curve. An approximation: their condition (5.1) is for all real epsilons and both
-    directions, and of a subsampled Gaussian with mu the least such mu is at least its own, whatever the rate, as
-    epsilon grows. Raises ValueError where there is no epsilon, one is negative or no mu up to 1000 is enough.
+    With `ComposedLosses.delta` as `delta_at`, it is the approximate upper bound of Koskela, Tobaben and Honkela 2023
+    (Section 5, Figure 1 on the left). It is no true bound, as their condition (5.1) is for all real epsilons and both
+    directions. For a subsampled Gaussian, at large epsilons, it is at least the Gaussian's own mu, whatever the rate.
+    Raises ValueError if there is no epsilon, an epsilon is negative, or no mu up to 1000 is enough.
     """
     wanted = [(epsilon, delta_at(epsilon)) for epsilon in epsilons]
     if not wanted:

@@ -1,4 +1,4 @@
-"""A descent on Poisson samples, its filters, and the accounts of individuals."""
+"""A gradient descent on Poisson samples, its filters, and the accounts of individuals."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -19,10 +19,10 @@ from sparing.research.subsampled_rdp import MU_MAX, epsilons_of_divergences, ref
 Doubles = NDArray[np.float64]
 Number = float | str | Decimal
 Loss = Literal["squared", "logistic", "softmax"]
-"""The losses of a query for a gradient, in this order for labels that are numbers, 0 and 1, and classes from 0 on."""
+"""The losses, as in a query for a gradient: for labels that are numbers, labels 0 and 1, and classes from 0 on."""
 
 LEAST_SHARE: Final = 0.01
-"""The least share of the clip that is charged: a shorter gradient is charged as this."""
+"""The least charged length, as a share of the clip: a shorter gradient is charged as if it had this length."""
 _ROUNDINGS: Final = 1 + 1e-11  # prices are a relative 1e-12 off
 _COLUMNS_MAX: Final = 4096  # half of numpy's buffer
 
@@ -32,18 +32,20 @@ class PoissonDescent:
     """The settings of a descent, all of them public. Lengths are in the unit of the features.
 
     Attributes:
-        loss: half the square of the residual, or the cross-entropy of two classes or of several.
-        l2_clip: C, the longest that a gradient may be.
-        noise_multiplier: sigma, the noise of a coordinate of a sum in clips; above 1 / 20.
-        sampling_rate: q, the probability of each individual in each step; 1 is a full batch.
-        learning_rate: of a step, per mean gradient: a sum is divided by q times `individuals`.
-        steps: how many.
-        classes: of softmax alone, which has parameters for each.
-        individuals: by which a mean is meant, a public number; by default the rows that there are, public with it.
-        intervals: of the grid: norms are charged rounded up to one of the equal ratios from C / 100 to C.
+        loss: "squared" for half the square of the residual, "logistic" or "softmax" for the cross-entropy of two or
+            several classes.
+        l2_clip: C, the length to which a longer gradient is shortened.
+        noise_multiplier: the standard deviation of the noise on each coordinate of a sum, over C; above 1 / 20.
+        sampling_rate: q, the probability that an individual is sampled in a step; 1 means full batches.
+        learning_rate: the factor of the mean gradient in a step; the mean is the noisy sum over q times `individuals`.
+        steps: the number of steps.
+        classes: the number of classes, for softmax only.
+        individuals: a public number for this mean; by default the number of rows, which is then public.
+        intervals: the number of intervals, in equal ratios, of the grid from C / 100 to C; norms are charged after
+            rounding up to it.
 
     Raises:
-        ValueError: a setting is out of its range; named in the message.
+        ValueError: a setting is out of its range; the message says which.
     """
 
     loss: Loss
@@ -57,7 +59,7 @@ class PoissonDescent:
     intervals: int = 92
 
     def __post_init__(self) -> None:
-        """Refuse settings of no descent."""
+        """Raise ValueError for settings out of range."""
         refuse_rate(self.sampling_rate)
         is_softmax = self.loss == "softmax"
         kept = {
@@ -77,36 +79,36 @@ class PoissonDescent:
 
     @property
     def sigma(self) -> float:
-        """The standard deviation of each coordinate of a sum."""
+        """The standard deviation of the noise on each coordinate of a sum."""
         return self.noise_multiplier * self.l2_clip
 
     @property
     def grid(self) -> NoiseGrid:
-        """The norms over sigma at which steps are charged."""
+        """The grid of norms over sigma at which steps are charged."""
         longest = self.l2_clip / self.sigma  # as a norm is divided, so that the clip is never beyond the grid
         return grid_of_equal_ratios(LEAST_SHARE * longest, longest, intervals=self.intervals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoissonFilter(ABC):
-    """A budget for each individual: (epsilon, delta)-DP for removing or adding it. Decimals may come as texts."""
+    """A budget for each individual: (epsilon, delta)-DP for removing or adding it. Numbers may be given as texts."""
 
     epsilon: Number
     delta: Number
 
     @abstractmethod
     def prices(self, mus: Doubles, sampling_rate: float) -> Doubles:
-        """The amounts (n,) of one step for norms over sigma (n,)."""
+        """The amounts (n,) that one step costs individuals with these norms over sigma (n,)."""
 
     @property
     @abstractmethod
     def budget_units(self) -> int:
-        """The budget in 2^-40 of the amount, rounded down. Raises ValueError where the guarantee cannot be promised."""
+        """The budget in units of 2^-40 of the amount, rounded down. Raises ValueError if it cannot keep the promise."""
 
     def certified_steps(self, settings: PoissonDescent) -> int:
-        """The steps for which a gradient may be as long as the clip every time: a descent without a filter ends there.
+        """The number of steps that the budget affords if every gradient is as long as the clip.
 
-        0 where the first one is more than the budget.
+        After these steps, a descent without a filter would have to end.
         """
         return self.budget_units // int(_charge_units(self, settings, settings.grid)[-1])
 
@@ -115,56 +117,57 @@ class PoissonFilter(ABC):
 class RenyiFilter(PoissonFilter):
     """A filter by the Rényi divergence of one order: Feldman and Zrnic 2021, Theorem 4.5.
 
-    The amount is the divergence over the order.
+    The amount that is added up is the divergence over the order.
 
     Attributes:
-        order: above 1 and at most 10,000, fixed beforehand.
-        epsilon: of the promise.
-        delta: of the promise.
+        order: the order, above 1 and at most 10,000, fixed beforehand.
+        epsilon: the epsilon of the promise.
+        delta: the delta of the promise.
     """
 
     order: float
 
     def prices(self, mus: Doubles, sampling_rate: float) -> Doubles:
-        """The divergences of a subsampled Gaussian over the order: Mironov, Talwar and Zhang 2019."""
+        """The divergences (n,) of subsampled Gaussians, over the order: Mironov, Talwar and Zhang 2019."""
         prices: Doubles = subsampled_divergences(mus, rate=sampling_rate, orders=[self.order])[:, 0] / self.order
         return prices
 
     @property
     def budget_units(self) -> int:
-        """The budget by the conversion of Canonne, Kamath and Steinke 2020."""
+        """The budget in units, by the conversion of Canonne, Kamath and Steinke 2020."""
         return _budget_units(RenyiAccounting(order=self.order), self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianFilter(PoissonFilter):
-    """A filter by Gaussian DP, with any sampling: Koskela, Tobaben and Honkela 2023, Theorem 12.
+    """A filter by Gaussian DP, at any sampling rate: Koskela, Tobaben and Honkela 2023, Theorem 12.
 
-    The amount is mu^2 / 2.
+    The amount that is added up is mu^2 / 2.
     """
 
     def prices(self, mus: Doubles, sampling_rate: float) -> Doubles:  # noqa: ARG002 - a sampled step is no cheaper
-        """The amounts of a full batch: no smaller mu holds for a sampled step."""
+        """The amounts (n,) of a full batch, as no smaller mu holds for a sampled step."""
         return mus * mus / 2
 
     @property
     def budget_units(self) -> int:
-        """The budget by the curve of Gaussian DP."""
+        """The budget in units, by the curve of Gaussian DP."""
         return _budget_units(GAUSSIAN, self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PoissonRun:
-    """A descent that was made. Nothing in it but the parameters depends on the samples, and by them all else.
+    """The result of a descent. Only the parameters depend on the samples directly; the rest depends on the parameters.
 
     Attributes:
-        settings: of the descent.
-        parameters: (d,), or of softmax (classes, d).
-        active: (steps,) int64, the individuals that could pay for their own gradient, of each step.
-        budget: of each individual, in the filter's amount; None without a filter.
-        spent: (n,) of it, at most the budget; zeros without a filter.
-        followed: (k,) the rows whose own norms were counted, in their order.
-        own: how often the norms of the followed fell into each cell of the grid, over the steps that they could pay.
+        settings: the settings of the descent.
+        parameters: (d,), or (classes, d) for softmax.
+        active: (steps,) int64, the number of individuals in each step that could pay for their own gradient.
+        budget: the budget of each individual, in the filter's amount; None without a filter.
+        spent: (n,) the amount that each individual has spent, at most the budget; zeros without a filter.
+        followed: (k,) the rows of the individuals whose own norms were counted.
+        own: for each followed individual, the number of steps in each cell of the grid; steps that it could not pay are
+            not counted.
     """
 
     settings: PoissonDescent
@@ -178,9 +181,9 @@ class PoissonRun:
     def epsilons(
         self, individuals: Sequence[int] | None = None, *, delta: float, orders: Sequence[float] = ORDERS
     ) -> Doubles:
-        """The own epsilon at this delta of some individuals, by default of all followed, each by its best order.
+        """The epsilon (k,) at this delta of each of some individuals, by default all followed ones, at its best order.
 
-        They look back at steps that answers have chosen: they describe this run, and promise nothing
+        These epsilons look back at steps that depend on earlier results: they describe this run, and promise nothing
         (docs/natural-filters.md). Raises ValueError for an individual that was not followed, a delta outside (0, 1) and
         orders outside (1, 10,000].
         """
@@ -188,7 +191,7 @@ class PoissonRun:
         return epsilons_of_divergences(divergences, orders=orders, delta=delta)
 
     def loss_epsilons(self, individuals: Sequence[int] | None = None, *, delta: float) -> Doubles:
-        """The epsilons by privacy loss distributions: smaller than those of `epsilons`, and slower.
+        """The epsilons (k,) by privacy loss distributions: smaller than those of `epsilons`, but slower to compute.
 
         Koskela, Tobaben and Honkela 2023, Appendix D. Raises ValueError for an individual that was not followed and a
         delta outside [1e-20, 1).
@@ -218,21 +221,21 @@ def descend(
     followed: Sequence[int] | None = None,
     after_step: Callable[[int, Doubles], None] | None = None,
 ) -> PoissonRun:
-    """Descend from zero. Equal seeds give equal runs on one machine with one thread of BLAS, bit by bit.
+    """Run a descent from zero. On one machine with one thread of BLAS, equal seeds give equal runs, bit by bit.
 
     Args:
         features: (n, d) doubles, a row for each individual.
-        labels: (n,) numbers; 0 and 1 of `logistic`, and 0 to classes - 1 of `softmax`.
-        settings: of the descent.
-        seed: of samples and noise.
-        limit: the filter; without one everybody is in every step.
-        followed: rows whose own norms are counted; by default all. Without a filter others' are worked out only where
-            sampled, and not counted.
-        after_step: called with the number of steps made and the parameters (d,) or (classes, d) then.
+        labels: (n,) numbers: 0 and 1 for `logistic`, and 0 to classes - 1 for `softmax`.
+        settings: the settings of the descent.
+        seed: the seed of samples and noise.
+        limit: the filter; without a filter, all individuals take part in every step.
+        followed: the rows of the individuals whose own norms are counted; by default all rows. Without a filter, norms
+            of other individuals are worked out only when these are sampled.
+        after_step: called after each step with the number of steps so far and the parameters (d,) or (classes, d).
 
     Raises:
-        ValueError: features or labels of another shape, not finite, or labels that are none of the loss; a filter that
-            cannot promise its epsilon and delta; parameters that have grown beyond doubles.
+        ValueError: features or labels have a wrong shape or are not finite; labels do not suit the loss; the filter
+            cannot promise its epsilon and delta; or parameters grow beyond doubles.
     """
     descent = _Descent(features, labels, settings, limit, followed)
     source = np.random.default_rng(seed)
@@ -259,7 +262,7 @@ def _budget_units(accounting: Accounting, limit: PoissonFilter) -> int:
 
 
 def _charge_units(limit: PoissonFilter, settings: PoissonDescent, grid: NoiseGrid) -> NDArray[np.int64]:
-    """The charge (cells,) of a step by the cell of a norm, rounded up; cell 0 is free."""
+    """The charge (cells,) of a step for norms in each cell of the grid, in units, rounded up; cell 0 is free."""
     amounts = limit.prices(grid.charged, settings.sampling_rate)
     units = np.minimum(np.ceil(amounts * (UNITS_PER_RHO * _ROUNDINGS)), float(CHARGE_UNITS_MAX))
     found: NDArray[np.int64] = units.astype(np.int64)
@@ -267,7 +270,7 @@ def _charge_units(limit: PoissonFilter, settings: PoissonDescent, grid: NoiseGri
 
 
 class _Descent:
-    """The rows of all individuals, and their accounts."""
+    """The rows and the accounts of all individuals in a descent."""
 
     def __init__(
         self,
@@ -291,7 +294,7 @@ class _Descent:
         self.accounts = _Accounts(settings, limit, people, self.rows)
 
     def charge(self, parameters: Doubles) -> NDArray[np.bool_]:
-        """Charge a step at these parameters, sampled or not; (n,) the individuals that can pay for it."""
+        """Charge all individuals for a step at these parameters, and return flags (n,) of those that can pay."""
         if self.accounts.limit is None:
             _, lengths = self.gradients(self.shown, parameters)
             self.accounts.count(lengths)
@@ -302,7 +305,7 @@ class _Descent:
         return is_active
 
     def noisy_sum(self, parameters: Doubles, is_active: NDArray[np.bool_], source: np.random.Generator) -> Doubles:
-        """The gradients of a sample of the active, with noise; the sample is gone when this returns."""
+        """The sum of the gradients of sampled active individuals, with noise. The sample itself is not kept."""
         sampled = np.flatnonzero((source.random(len(self.features)) < self.settings.sampling_rate) & is_active)
         errors, _ = self.gradients(sampled, parameters)
         total: Doubles = errors.T @ self.features[sampled]
@@ -310,10 +313,10 @@ class _Descent:
         return total
 
     def gradients(self, rows: NDArray[np.int64] | slice, parameters: Doubles) -> tuple[Doubles, Doubles]:
-        """The errors (k, classes) of these individuals whose products with the features are gradients within the clip.
+        """The scaled errors (k, classes) of these individuals, and the lengths (k,) of their clipped gradients.
 
-        The second result is the lengths (k,) of those gradients. Each row is computed by itself: a library's product of
-        matrices may differ in its last digit with the number of other rows.
+        An individual's clipped gradient is the outer product of its row of errors with its features. Each row is
+        computed by itself, as a library's product of matrices may depend in its last digit on the number of other rows.
         """
         errors = self.errors(products_with_rows(self.features[rows], parameters), self.labels[rows])
         norms = np.sqrt(squares_of_rows(errors) * self.squares[rows])
@@ -335,7 +338,7 @@ class _Descent:
         return residuals
 
     def run(self, parameters: Doubles, active: NDArray[np.int64]) -> PoissonRun:
-        """The run of a descent, with all that is shown of it."""
+        """The result of a descent that ended with these parameters."""
         accounts = self.accounts
         return PoissonRun(
             settings=self.settings,
@@ -349,7 +352,7 @@ class _Descent:
 
 
 class _Accounts:
-    """The accounts of individuals, functions of their own norms alone."""
+    """The accounts of individuals; each account depends on that individual's own norms alone."""
 
     def __init__(
         self, settings: PoissonDescent, limit: PoissonFilter | None, people: int, followed: NDArray[np.int64]
@@ -362,38 +365,38 @@ class _Accounts:
             self.charge_units = _charge_units(limit, settings, self.grid)
 
     def charge(self, lengths: Doubles) -> NDArray[np.bool_]:
-        """Charge all that can pay for a gradient of their own length (n,); (n,) whether they can."""
+        """Charge individuals that can pay for gradients of these lengths (n,); return flags (n,) of those that can."""
         charges = self.charge_units[self.grid.cells(lengths, sigma=self.sigma)]
         can_pay: NDArray[np.bool_] = self.spent_units + charges <= self.budget_units
         self.spent_units += np.where(can_pay, charges, 0)
         return can_pay
 
     def count(self, lengths: Doubles) -> None:
-        """Count the lengths (k,) of the followed, 0 where an individual was out of the step."""
+        """Count a step of the followed individuals, with gradients of these lengths (k,); 0 if left out of the step."""
         self.own.record(lengths, sigma=self.sigma)
 
 
 def squares_of_rows(matrix: Doubles) -> Doubles:
-    """The squared length (n,) of each row of a matrix (n, d): the same bit by bit whatever the other rows."""
+    """The squared length (n,) of each row of a matrix (n, d); other rows do not change a bit of it."""
     squares: Doubles = sum(np.einsum("ij,ij->i", part, part) for part in _blocks(matrix))
     return squares
 
 
 def products_with_rows(matrix: Doubles, parameters: Doubles) -> Doubles:
-    """The products (n, k) of the rows of a matrix (n, d) with those of parameters (k, d), as `squares_of_rows`."""
+    """The products (n, k) of rows of a matrix (n, d) with rows of parameters (k, d); other rows do not change them."""
     blocks = zip(_blocks(matrix), _blocks(parameters), strict=True)
     products: Doubles = sum(np.einsum("ij,kj->ik", left, right) for left, right in blocks)
     return products
 
 
 def _blocks(matrix: Doubles) -> Iterator[Doubles]:
-    """The columns in blocks within numpy's buffer: beyond it, the order of a sum depends on the number of rows."""
+    """The columns in blocks that fit numpy's buffer; in larger blocks, sums depend on the number of rows."""
     for start in range(0, max(matrix.shape[1], 1), _COLUMNS_MAX):
         yield matrix[:, start : start + _COLUMNS_MAX]
 
 
 def _labels(labels: ArrayLike, settings: PoissonDescent, people: int) -> NDArray[Any]:
-    """The labels as one number for each individual, of the kind that the loss takes. Raises ValueError."""
+    """The labels (n,) in the form that the loss takes. Raises ValueError for labels that do not suit it."""
     found = np.asarray(labels, dtype=np.float64)
     if found.shape != (people,) or not np.isfinite(found).all():
         raise ValueError(f"labels must be {people} finite numbers, one for each individual")

@@ -1,18 +1,19 @@
 """The privacy loss distribution of one Gaussian step, subsampled or not, on a grid of losses. No filter.
 
-The dominating pair of a step is N(0, 1) against (1 - q) N(0, 1) + q N(mu, 1) (Koskela, Tobaben and Honkela 2023, Lemma
-8 and Appendix D.3), in both directions: removing the individual has the mixture as P, adding it has it as Q. The loss
-ln(P/Q) rises, or falls, with the output, so that the masses of P and Q between two losses are differences of normal
+The dominating pair of a step is N(0, 1) and the mixture (1 - q) N(0, 1) + q N(mu, 1) (Koskela, Tobaben and Honkela
+2023, Lemma 8 and Appendix D.3). For removing the individual, P is the mixture; for adding it, Q is the mixture. The
+loss ln(P/Q) is monotone in the output, so that the masses of P and Q between two losses are differences of normal
 tails.
 
-What lies between two losses of the grid is split onto them so that the masses under P and under Q both stay
-(Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022). The true pair is then a post-processing of the pair on the grid:
-the hockey-stick divergence is nowhere below the truth, and so it is for compositions. A loss moves by h^2 / 12 on
-average, instead of by h / 2. Losses below the grid become its first, those above it are infinite.
+The mass between two losses of the grid is split onto these two so that the masses under P and under Q both stay
+(Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022). The true pair is then a post-processing of the pair on the grid.
+So the hockey-stick divergence is nowhere below the truth, also for compositions. With spacing h, a loss moves by h^2 /
+12 on average, instead of by h / 2. Losses below the grid are raised to its first loss, and losses above the grid count
+as infinite.
 
-Rounding: of each cell's lower half as much goes to the upper one as arithmetic may have lost, and a loss of the grid
-stands for one up to LOSS_ERROR larger. The mass from any loss on is right to a relative MASS_ERROR: both are for the
-composition to add.
+Rounding: some mass of each cell, as much as arithmetic may have lost, is moved from its lower loss to its upper one.
+The true loss may exceed the grid's by up to LOSS_ERROR, and the mass from any loss on is right to a relative
+MASS_ERROR. The composition accounts for both errors.
 """
 
 import math
@@ -23,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 REACH: Final = 12.0
-"""Standard deviations within which the noise is looked at; beyond them, with probability 2e-33, losses are infinite."""
+"""The standard deviations of noise that are covered; losses beyond, of probability 2e-33, count as infinite."""
 LOSS_ERROR: Final = 2.0**-43
-"""More than the boundaries of cells are off by, in loss: some ten roundings of numbers up to 500."""
+"""A bound on the error in the boundaries of cells, as a loss: some ten roundings of numbers up to 500."""
 MASS_ERROR: Final = 2.0**-43
-"""More than the mass from a loss on is off by, relative to itself."""
+"""A bound on the relative error of the mass from any loss on."""
 
 _TAIL_ERROR: Final = 2.0**-43  # of a normal tail: its argument, up to 32, is off by some roundings
 
@@ -44,14 +45,14 @@ class GridLosses:
 
     @property
     def places(self) -> NDArray[np.int64]:
-        """The losses (n,) of the masses, over the spacing."""
+        """The losses (n,) of the masses, divided by the spacing."""
         return self.first + np.arange(len(self.masses), dtype=np.int64)
 
 
 def losses_of_step(mu: float, *, rate: float, spacing: float) -> tuple[GridLosses, GridLosses]:
-    """The losses of removing and of adding an individual with this mu, norm / sigma, sampled at this rate.
+    """The losses of removing and of adding an individual with this mu (norm / sigma), sampled at this rate.
 
-    `mu` above 0 and at most 20, `rate` in (0, 1], `spacing` above 0; the callers have refused others.
+    `mu` must be in (0, 20], `rate` in (0, 1] and `spacing` above 0; the callers check this.
     """
     unsampled = mu * np.array([-REACH, mu + REACH]) - mu * mu / 2
     low, high = np.logaddexp(math.log1p(-rate) if rate < 1 else -np.inf, math.log(rate) + unsampled)
@@ -78,7 +79,7 @@ def losses_of_step(mu: float, *, rate: float, spacing: float) -> tuple[GridLosse
 
 
 def _split(p: Reals, q: Reals, losses: Reals, spacing: float, tails: Reals) -> Reals:
-    """The masses (n + 1,) on the losses (n + 1,) of cells with these masses (n,) under P and under Q."""
+    """The masses (n + 1,) at the losses (n + 1,), from the masses (n,) of the cells between under P and under Q."""
     lower = (q * np.exp(losses[1:]) - p - _TAIL_ERROR * tails) / math.expm1(spacing)
     lower = np.minimum(np.maximum(lower, 0.0), p)
     masses = np.zeros(len(losses))
@@ -88,13 +89,13 @@ def _split(p: Reals, q: Reals, losses: Reals, spacing: float, tails: Reals) -> R
 
 
 def _whole(first: int, masses: Reals, *, below: float, above: float) -> GridLosses:
-    """The losses with the mass below the grid at its first loss, and the mass above it at an infinite loss."""
+    """The losses on the grid, with the mass below the grid at its first loss, and the mass above it at infinity."""
     masses[0] += below
     return GridLosses(first=first, masses=masses, infinite=above)
 
 
 def _between(outputs: Reals) -> tuple[Reals, Reals]:
-    """The normal mass (n,) between outputs (n + 1,) that rise, and the tail (n,) of which it is a part."""
+    """The normal mass (n,) between increasing outputs (n + 1,), and the normal tail (n,) that contains each mass."""
     tails = np.array([math.erfc(each) for each in (np.abs(outputs) / math.sqrt(2)).tolist()]) / 2
     low, high = tails[:-1], tails[1:]
     is_left, is_right = outputs[1:] <= 0, outputs[:-1] > 0
@@ -103,5 +104,5 @@ def _between(outputs: Reals) -> tuple[Reals, Reals]:
 
 
 def _tail(x: float) -> float:
-    """The probability that a normal number is above x, accurate relative to itself."""
+    """The probability that a standard normal number is above x, with a small relative error."""
     return math.erfc(x / math.sqrt(2)) / 2

@@ -1,9 +1,9 @@
-"""A grid of noise multipliers, and how often each individual's own steps fell into each of its cells. No filter.
+"""A grid of noise multipliers, and the counts of each individual's own steps in its cells. No filter.
 
-An individual whose vectors have the norms C_1, C_2, ... in sums with noise sigma takes part in Gaussian steps of
-mu_t = C_t / sigma, one over its noise multiplier. Rounded to the next mu of a grid that is not below its own, a step
-only loses privacy (data processing), and the composition of all of them is a tuple of counts: tables that are made once
-for each mu of the grid serve every individual (Koskela, Tobaben and Honkela 2023, Appendix D.2 and Theorem D.2).
+An individual whose vectors have the norms C_1, C_2, ... in sums with noise sigma takes part in Gaussian steps with mu_t
+= C_t / sigma, one over its noise multiplier. Rounding a step's mu up to the next mu of a grid can only overstate its
+privacy loss (data processing). A composition is then given by the number of steps at each mu of the grid, so that
+tables made once for each mu serve every individual (Koskela, Tobaben and Honkela 2023, Appendix D.2 and Theorem D.2).
 """
 
 import math
@@ -19,12 +19,12 @@ from sparing.research.subsampled_rdp import MU_MAX, subsampled_divergences
 CELLS_MAX = 2**14
 _ROWS = 1024  # whose counts and sums stay in a core's cache
 _KEY_BITS = 45
-"""The bits of a double below its key: 128 keys to an octave."""
+"""The number of low bits that are dropped from a double to get its key; this leaves 128 keys for each octave."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseGrid:
-    """The mus of a grid, rising. Cell 0 is a mu of 0 and costs nothing; cell k is rounded up to the k-th mu.
+    """The increasing mus of a grid. Cell 0 is a mu of 0 and costs nothing; mus in cell k are rounded up to the k-th.
 
     Raises ValueError unless there are from 1 to CELLS_MAX mus, rising, above 0 and below MU_MAX.
     """
@@ -32,23 +32,23 @@ class NoiseGrid:
     mus: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Refuse numbers that are no grid."""
+        """Raise ValueError for numbers that are no grid."""
         rising = all(low < high for low, high in zip((0.0, *self.mus), self.mus, strict=False))
         if not (0 < len(self.mus) <= CELLS_MAX and rising and self.mus[-1] < MU_MAX):
             raise ValueError(f"a grid has from 1 to {CELLS_MAX} mus, rising from above 0 to below {MU_MAX}")
 
     @property
     def charged(self) -> NDArray[np.float64]:
-        """The mu (cells,) at which each cell is accounted for: a double more, since norm / sigma rounds to nearest."""
+        """The mu (cells,) charged for each cell: the next larger double, as norm / sigma may have been rounded down."""
         charged: NDArray[np.float64] = np.nextafter(np.array((0.0, *self.mus)), np.inf)
         charged[0] = 0.0
         return charged
 
     def cells(self, norms: NDArray[np.float64], *, sigma: float) -> NDArray[np.int64]:
-        """The cell (n,) of each individual's own norm (n,) in a sum with noise sigma, in the unit of the norms.
+        """The cell (n,) of each individual's norm (n,) in a sum with noise `sigma`, which is in the unit of the norms.
 
-        Rounded up: what the cell is accounted for is never below norm / sigma. Raises ValueError for a sigma that is
-        not above 0, a norm below 0 and one that is beyond the grid.
+        Norms are rounded up: the charged mu of a cell is never below norm / sigma. Raises ValueError for a sigma that
+        is not above 0, a norm below 0, and a norm beyond the grid.
         """
         if not sigma > 0:
             raise ValueError(f"sigma must be above 0, got {sigma}")
@@ -64,19 +64,20 @@ class NoiseGrid:
 
 
 def grid_of_multipliers(least: float, greatest: float, *, intervals: int) -> NoiseGrid:
-    """The paper's grid: noise multipliers at equal distances, from `least` to `greatest`, as their inverses.
+    """The paper's grid (Appendix D.2): the inverses of noise multipliers at equal distances from `least` to `greatest`.
 
-    A multiplier above `greatest` counts as that. Raises ValueError unless 1 / MU_MAX < least < greatest and there is
-    an interval. Appendix D.2.
+    A multiplier above `greatest` counts as `greatest`. Raises ValueError unless 1 / MU_MAX < least < greatest and there
+    is an interval.
     """
     _refuse_ends(1 / MU_MAX, least, greatest, intervals)
     return NoiseGrid(tuple((1 / np.linspace(least, greatest, intervals + 1)[::-1]).tolist()))
 
 
 def grid_of_equal_ratios(least: float, greatest: float, *, intervals: int) -> NoiseGrid:
-    """Mus from `least` to `greatest`, each the same multiple of the one before: rounding up costs at most so much.
+    """The grid of mus from `least` to `greatest` in equal ratios; rounding up costs at most this ratio.
 
-    A mu below `least` counts as that. Raises ValueError unless 0 < least < greatest < MU_MAX and there is an interval.
+    A mu below `least` counts as `least`. Raises ValueError unless 0 < least < greatest < MU_MAX and there is an
+    interval.
     """
     _refuse_ends(math.ulp(0.0), least, greatest, intervals)
     mus = np.geomspace(least, greatest, intervals + 1)
@@ -85,10 +86,10 @@ def grid_of_equal_ratios(least: float, greatest: float, *, intervals: int) -> No
 
 
 class OwnSteps:
-    """The counts of n individuals' own steps in each cell of a grid, 4 bytes for each.
+    """The numbers of n individuals' own steps in each cell of a grid, at 4 bytes a number.
 
-    A row is a function of that individual's own norms alone. The steps into which it was sampled are not counted:
-    it is charged for the chance.
+    A row depends on that individual's own norms alone. All steps are counted, sampled or not, as an individual is
+    charged for the chance of being sampled.
     """
 
     def __init__(self, grid: NoiseGrid, individuals: int) -> None:
@@ -97,9 +98,9 @@ class OwnSteps:
         self._begins = np.arange(individuals, dtype=np.int64) * self.counts.shape[1]
 
     def record(self, norms: NDArray[np.float64], *, sigma: float) -> None:
-        """One more step with these norms (n,) and this noise, in one unit; nothing is counted where it raises.
+        """Count one more step with these norms (n,) and this noise, in the same unit.
 
-        Raises ValueError for another number of norms, and as `NoiseGrid.cells`.
+        Raises ValueError for a wrong number of norms, and as `NoiseGrid.cells` does; nothing is counted then.
         """
         if norms.shape != self._begins.shape:
             raise ValueError(f"there are {len(self._begins)} individuals, and norms of shape {norms.shape}")
@@ -108,8 +109,8 @@ class OwnSteps:
     def divergences(self, *, rate: float, orders: Sequence[float]) -> NDArray[np.float64]:
         """The Rényi divergences (n, orders) of all steps so far, each with this sampling rate.
 
-        The sum over the cells, each at most a relative 1e-12 off, and never of own norms rounded down. Raises as
-        `subsampled_divergences`.
+        They are sums over the cells, to a relative 1e-12, with norms rounded up to the grid. Raises ValueError as
+        `subsampled_divergences` does.
         """
         table = subsampled_divergences(self.grid.charged, rate=rate, orders=orders)
         total = np.zeros((len(self.counts), len(orders)))
@@ -124,7 +125,7 @@ class OwnSteps:
 
 @lru_cache(maxsize=16)
 def _firsts(mus: tuple[float, ...]) -> tuple[NDArray[np.int64], int]:
-    """The number of mus below the first double of each key, up to the last mu, and the most mus within one key."""
+    """For each key up to that of the last mu, the number of mus below its first double; and the most mus in one key."""
     last = int(np.float64(mus[-1]).view(np.int64)) >> _KEY_BITS
     begins = (np.arange(last + 2, dtype=np.int64) << _KEY_BITS).view(np.float64)
     firsts = np.searchsorted(np.array(mus), begins, side="left")

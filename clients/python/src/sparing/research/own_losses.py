@@ -1,10 +1,11 @@
 """The epsilon of each individual by the privacy loss distribution of its own steps. No filter, and no promise.
 
-The accountant of Koskela, Tobaben and Honkela 2023, Appendix D: the transforms of the losses of a grid's cells are made
-once, and an individual's composition is their product, each to the power of its count. Spacing, window and tilt are
-those of `steps_max` steps at the last mu of the grid, so that nothing about one individual depends on another one.
+The accountant of Koskela, Tobaben and Honkela 2023, Appendix D. The transforms of the losses of a grid's cells are made
+once. An individual's composition is the product of these transforms, each to the power of the individual's count in the
+cell. Spacing, window and tilt are those for `steps_max` steps at the last mu of the grid, so that an individual's
+epsilon depends on no other individual.
 
-Looked at while answers choose the steps, such an epsilon bounds nothing (docs/natural-filters.md).
+If the steps depend on earlier answers, such an epsilon bounds nothing (docs/natural-filters.md).
 """
 
 import math
@@ -32,12 +33,12 @@ _LEAST = 1e-300  # of a transform; it has no logarithm at 0
 
 
 def epsilons_of_own_steps(own: OwnSteps, *, rate: float, steps_max: int, delta: float) -> NDArray[np.float64]:
-    """The epsilon (n,) at this delta of each individual's steps, the larger one of adding and removing it.
+    """The epsilon (n,) at this delta of each individual's steps: the larger of those for adding and removing it.
 
-    Never below that of its own norms, but for no guarantee where answers chose them; above it by what the grid rounds
-    up. A row is a function of that individual's counts, `rate`, `steps_max`, `delta` and the grid. One pass over the
-    grid's points for each cell and individual. Raises ValueError for more than `steps_max` counted steps, and as
-    `composed_losses`.
+    It is never below the epsilon of the individual's exact norms, and above it only as the grid rounds norms up. It is
+    no guarantee if the steps depend on answers. A row depends on that individual's counts, `rate`, `steps_max`, `delta`
+    and the grid. The work is one pass over the window's points for each cell and individual. Raises ValueError for more
+    than `steps_max` counted steps, and as `composed_losses` does.
     """
     steps = own.counts[:, 1:].sum(axis=1, dtype=np.int64)
     if steps.max(initial=0) > steps_max:
@@ -49,7 +50,7 @@ def epsilons_of_own_steps(own: OwnSteps, *, rate: float, steps_max: int, delta: 
 
 
 class _OwnAccountant:
-    """The tables of one direction: removing, 0, or adding, 1."""
+    """The accountant for one direction, with a table for each cell: 0 for removing, 1 for adding."""
 
     def __init__(self, grid: NoiseGrid, rate: float, steps_max: int, delta: float, direction: int) -> None:
         worst = Steps(float(grid.charged[-1]), rate, steps_max)
@@ -77,7 +78,7 @@ class _OwnAccountant:
         return np.log(np.where(np.abs(transform) < _LEAST, _LEAST, transform))
 
     def epsilon(self, counts: NDArray[np.int32]) -> float:
-        """The epsilon of these numbers of steps (cells,) in each cell, by the sum of logarithms."""
+        """The epsilon of an individual with these numbers of steps (cells,), by summing logarithms of transforms."""
         taken = np.flatnonzero(counts).tolist()
         exponents = np.zeros(self.window.points // 2 + 1, dtype=np.complex128)
         moments = np.zeros(len(self.moments[0]))

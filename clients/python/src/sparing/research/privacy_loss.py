@@ -2,23 +2,24 @@
 
     delta(epsilon) = E [1 - e^(epsilon - S)]+,  S the sum of the steps' losses
 
-(Koskela, Tobaben and Honkela 2023, Theorem 6). S is composed by the FFT over a grid (their Appendix D.1) whose losses
-are rounded to the pessimistic side (loss_steps.py). An accountant for parameters that were fixed beforehand: where
-answers choose the next step its epsilon is no promise (docs/natural-filters.md), and nothing may be admitted by it.
+(Koskela, Tobaben and Honkela 2023, Theorem 6). The distribution of S is computed by the FFT over a grid (their Appendix
+D.1), whose losses are rounded to the pessimistic side (loss_steps.py). This accountant is for parameters that were
+fixed beforehand. If a step depends on earlier answers, its epsilon is no promise (docs/natural-filters.md) and must not
+decide on admitting a query.
 
-What is added to delta, so that no error of the numerics makes it too small:
+To keep numerical errors from making delta too small, three parts are added to it:
 
-- the mass of infinite losses, for each step once;
-- the window: a sum above it would be taken for a small one. Its probability is at most the least E e^(s S) / e^(s top)
-  over s (Chernoff), and the top is chosen where that is a millionth of delta. A sum below the window is taken for a
-  larger one, which only adds;
-- rounding: masses are tilted by e^(t l) before the transform and back after it, so that the likeliest sums are those
-  that make up delta, and errors are relative to it. An FFT of n numbers is off by at most 7 u log2(n) of its Euclidean
-  norm (Higham 2002, Theorem 24.2), a power k by k times as much, and by Plancherel an inner product with weights w by
-  that times the norm of w.
+- the mass of infinite losses, once for each step;
+- the probability of a sum above the window, which would be taken for a small sum. It is at most the least E e^(s S) /
+  e^(s top) over s (Chernoff), and the top is chosen so that this is a millionth of delta. A sum below the window is
+  taken for a larger one, which only raises delta;
+- rounding errors. Masses at losses l are multiplied by e^(t l), the tilt, before the transform and divided by it
+  afterwards, so that the likeliest sums are those that make up delta, and errors are relative to delta. The error of an
+  FFT of n numbers is at most 7 u log2(n) times its Euclidean norm (Higham 2002, Theorem 24.2). For a power k it is k
+  times as large. By Plancherel, an inner product with weights w has this error times the norm of w.
 
-The inner product is computed twice: in losses, by the inverse transform, and in frequencies (Lemma D.1). A difference
-beyond the bound is an error.
+The inner product is computed twice: over losses, by the inverse transform, and over frequencies (Lemma D.1). If the two
+differ by more than the bound, an ArithmeticError is raised.
 """
 
 import math
@@ -34,7 +35,7 @@ from sparing.research.loss_steps import LOSS_ERROR, MASS_ERROR, GridLosses, loss
 from sparing.research.subsampled_rdp import MU_MAX, refuse_rate
 
 DELTA_MIN: Final = 1e-20
-"""The least delta: of smaller ones the mass of infinite losses is no small part."""
+"""The least delta that is computed; of smaller deltas, the mass of infinite losses would be a large part."""
 STEPS_MAX: Final = 10_000_000
 
 _SHARE: Final = math.log(1e6)  # of delta what lies beyond the window is e^-_SHARE
@@ -50,7 +51,7 @@ Reals = NDArray[np.float64]
 
 
 class Steps(NamedTuple):
-    """A number of steps of one individual with the same mu, norm / sigma, each sampled at the same rate."""
+    """A number of equal steps of one individual: mu (norm / sigma), sampling rate and number."""
 
     mu: float
     rate: float
@@ -59,7 +60,7 @@ class Steps(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposedLosses:
-    """The losses of a composition: tilted masses (n,) from the loss `first * spacing` on, and their transform."""
+    """The losses of a composition: tilted masses (n,), the first at the loss `first * spacing`, and their transform."""
 
     spacing: float
     first: int
@@ -75,7 +76,7 @@ class ComposedLosses:
     )  # (3, n + 1): from each place on, of masses, of masses e^-l, of squares of the scale
 
     def __post_init__(self) -> None:
-        """Take the tilt back, and sum from the largest loss down."""
+        """Remove the tilt, and sum up the masses from the largest loss down."""
         losses = self._losses(0)
         scale = self._scale(losses)
         masses = self.masses * scale
@@ -85,7 +86,7 @@ class ComposedLosses:
         object.__setattr__(self, "sums", sums)
 
     def delta(self, epsilon: float) -> float:
-        """An upper bound of the delta at this epsilon, at most 1: the computed one plus the most that numerics may err.
+        """An upper bound on the delta at this epsilon, at most 1: the computed delta plus a bound on numerical errors.
 
         Raises ValueError for an epsilon outside [0, 600].
         """
@@ -96,7 +97,7 @@ class ComposedLosses:
         return min(1.0, self._relatively(mass - math.exp(asked) * inverse) + self.added(epsilon))
 
     def delta_by_plancherel(self, epsilon: float) -> float:
-        """The delta by the inner product of transforms (Lemma D.1)."""
+        """The bound of `delta`, computed as an inner product of transforms (Lemma D.1)."""
         asked, start = self._asked(epsilon)
         losses = self._losses(start)
         weights = np.maximum(-np.expm1(asked - losses), 0.0) * self._scale(losses)
@@ -105,9 +106,9 @@ class ComposedLosses:
         return min(1.0, self._relatively(product) + self.added(epsilon))
 
     def added(self, epsilon: float) -> float:
-        """The part of delta at this epsilon that is counted beyond the grid and for rounding.
+        """The part of delta at this epsilon that is added for losses beyond the window and for rounding.
 
-        An upper bound by the scale, which is not below the weights.
+        It is an upper bound, as the norm of the scale factors replaces the smaller norm of the weights.
         """
         asked, start = self._asked(epsilon)
         mass, inverse, squares = map(float, self.sums[:, start])
@@ -118,9 +119,9 @@ class ComposedLosses:
         return self.beyond + relative * math.sqrt(squares) + summed
 
     def epsilon(self, delta: float) -> float:
-        """The least epsilon with at most this delta, to a relative 1e-12; infinity where none up to 600 has.
+        """The least epsilon with at most this delta, by bisection to a relative 1e-12; infinity if it is above 600.
 
-        By bisection. Raises ArithmeticError where Plancherel's identity does not hold of what was found.
+        Raises ArithmeticError if Plancherel's identity does not hold at this epsilon.
         """
         if self.delta(0.0) <= delta:
             return 0.0
@@ -138,7 +139,7 @@ class ComposedLosses:
         return high
 
     def _asked(self, epsilon: float) -> tuple[float, int]:
-        """Epsilon less what losses may be too small by, and the first place above it."""
+        """Epsilon less the most by which losses may be too small, and the first place of a larger loss."""
         if not 0 <= epsilon <= _EPSILON_MOST:
             raise ValueError(f"epsilon must be from 0 to {_EPSILON_MOST}, got {epsilon}")
         asked = epsilon - self.count * LOSS_ERROR
@@ -149,7 +150,7 @@ class ComposedLosses:
         return losses
 
     def _scale(self, losses: Reals) -> Reals:
-        """The factors that take the tilt back."""
+        """The factors (n,) that remove the tilt at these losses (n,)."""
         scale: Reals = np.exp(np.minimum(self.log_moment - self.tilt * losses, _EXPONENT_MOST))
         return scale
 
@@ -158,7 +159,7 @@ class ComposedLosses:
 
 
 class Window(NamedTuple):
-    """The losses that a composition is computed on, and the tilt."""
+    """The range of losses over which a composition is computed, and the tilt."""
 
     tilt: float
     first: int
@@ -166,7 +167,7 @@ class Window(NamedTuple):
 
 
 class Composition(NamedTuple):
-    """A composition beside its transform."""
+    """The facts about a composition that its transform does not give."""
 
     log_moment: float  # ln E e^(tilt S)
     moments: Reals  # ln E e^(s S) (tilts,)
@@ -176,9 +177,9 @@ class Composition(NamedTuple):
 
 
 def composed_losses(steps: Sequence[Steps], *, delta: float) -> tuple[ComposedLosses, ComposedLosses]:
-    """The compositions of removing and of adding one individual, for epsilons at this delta and beside it.
+    """The compositions of removing and of adding one individual, computed for epsilons at or near this delta.
 
-    Raises ValueError for no step, a mu outside (0, 20], a rate outside [1e-12, 1], a count that is not from 1 to
+    Raises ValueError for no step, a mu outside (0, 20], a rate outside [1e-12, 1], a number of steps outside 1 to
     STEPS_MAX, and a delta outside [DELTA_MIN, 1).
     """
     refuse_steps(steps, delta)
@@ -196,10 +197,10 @@ def composed_losses(steps: Sequence[Steps], *, delta: float) -> tuple[ComposedLo
 
 
 def epsilon_of_steps(steps: Sequence[Steps], *, delta: float) -> float:
-    """The epsilon of a composition at this delta, the larger one of both directions; 0 of no step.
+    """The epsilon of a composition at this delta, the larger of both directions; 0 without steps.
 
-    Never below the truth, and above it by about 1e-3 at most (docs/natural-filters.md has what was measured). Raises as
-    `composed_losses`.
+    It is never below the truth, and above it by about 1e-3 at most (measured in docs/natural-filters.md). Raises
+    ValueError as `composed_losses` does.
     """
     if not steps:
         return 0.0
@@ -207,10 +208,10 @@ def epsilon_of_steps(steps: Sequence[Steps], *, delta: float) -> float:
 
 
 def delta_of_steps(steps: Sequence[Steps], *, epsilon: float) -> float:
-    """The delta of a composition at this epsilon, the larger one of both directions; 0 of no step.
+    """The delta of a composition at this epsilon, the larger of both directions; 0 without steps.
 
-    Never below the truth; computed for deltas of the size that Chernoff's bound allows, and at least DELTA_MIN. Raises
-    ValueError for a negative epsilon, and as `composed_losses`.
+    It is never below the truth. The window is chosen for the delta of Chernoff's bound, at least DELTA_MIN. Raises
+    ValueError for a negative epsilon, and as `composed_losses` does.
     """
     if not steps:
         return 0.0
@@ -224,10 +225,10 @@ def delta_of_steps(steps: Sequence[Steps], *, epsilon: float) -> float:
 
 
 def spacing_of(steps: Sequence[Steps]) -> float:
-    """The distance of losses at which rounding moves epsilon by less than 1e-3.
+    """The spacing h of losses at which rounding moves epsilon by less than 1e-3; it depends on the steps alone.
 
-    k steps add about k h^2 / 6 to the variance of the sum and k h^2 / 12 to its mean: epsilon moves by a 1e-5th of its
-    standard deviation, and by half of a thousandth of its distance from the mean. A function of the steps alone.
+    k steps add about k h^2 / 6 to the variance of the sum and k h^2 / 12 to its mean. So epsilon moves by 1e-5 times
+    the standard deviation of the sum, and by 5e-4 times its distance from the mean.
     """
     count = sum(each.times for each in steps)
     variance = sum(each.times * _variance(each.mu, each.rate) for each in steps)
@@ -235,18 +236,18 @@ def spacing_of(steps: Sequence[Steps]) -> float:
 
 
 def _variance(mu: float, rate: float) -> float:
-    """About the variance of a step's loss: at most the chi-square divergence, and that of the step without sampling."""
+    """The approximate variance of a step's loss: the chi-square divergence, or mu^2, as without sampling, if less."""
     return min(rate * rate * math.expm1(min(mu * mu, 600.0)), mu * mu)
 
 
 @lru_cache(maxsize=1024)  # mostly the same few mus, at the same spacing
 def losses_of(mu: float, rate: float, spacing: float) -> tuple[GridLosses, GridLosses]:
-    """`losses_of_step`, kept."""
+    """The result of `losses_of_step`, cached."""
     return losses_of_step(mu, rate=rate, spacing=spacing)
 
 
 def _parts(steps: Sequence[Steps], spacing: float) -> list[tuple[list[tuple[GridLosses, int]], Reals]]:
-    """The losses of the steps with their counts, and the moments of the composition: for removing, then for adding."""
+    """The losses and numbers of the steps, and the moments of their composition: for removing, then for adding."""
     parts = [[(losses_of(*each[:2], spacing)[direction], each.times) for each in steps] for direction in (0, 1)]
     return [(each, log_moments(each, spacing)) for each in parts]
 
@@ -254,7 +255,7 @@ def _parts(steps: Sequence[Steps], spacing: float) -> list[tuple[list[tuple[Grid
 def _composed(
     parts: Sequence[tuple[GridLosses, int]], moments: Reals, spacing: float, window: Window
 ) -> ComposedLosses:
-    """The composition of so many of each."""
+    """The composition of steps with these losses and numbers."""
     transform = np.ones(window.points // 2 + 1, dtype=np.complex128)
     log_moment = 0.0
     for losses, count in parts:
@@ -270,7 +271,7 @@ def _composed(
 def windowed(
     transform: NDArray[np.complex128], window: Window, spacing: float, composition: Composition
 ) -> ComposedLosses:
-    """The losses of a composition from its transform over the places modulo the window's points."""
+    """The losses of a composition, from its transform over places modulo the number of the window's points."""
     shift = window.first % window.points
     places = np.arange(len(transform)) * shift % window.points  # exact, as a phase of large numbers is not
     exponents = composition.moments - TILTS * spacing * (window.first + window.points)
@@ -288,11 +289,12 @@ def windowed(
 
 
 def window_of(moments: Reals, count: int, spacing: float, delta: float) -> Window:
-    """The tilt of the least window, by the moments ln E e^(s S) at the tilts whose rounding does not matter.
+    """The smallest window, and its tilt, by the moments ln E e^(s S) at tilts with negligible rounding errors.
 
-    The top is where Chernoff's bound is a millionth of delta. A sum that is below the window is taken for one that is
-    larger by the window's width, and weighs e^(-tilt width) as much; one that is above it weighs e^(tilt width) more,
-    if it is still above epsilon. Both are made a millionth of delta too.
+    The top is where Chernoff's bound is a millionth of delta. A sum outside the window is taken for a sum that is
+    larger or smaller by the window's width. If it is below the window, its weight changes by e^(-tilt width); if it is
+    above, and taken for one that still exceeds epsilon, by e^(tilt width). Both contributions are made a millionth of
+    delta too.
     """
     lost = -math.log(delta)
     top = float(((moments + lost + _SHARE) / TILTS).min())
@@ -309,7 +311,7 @@ def window_of(moments: Reals, count: int, spacing: float, delta: float) -> Windo
 
 
 def log_moments(parts: Sequence[tuple[GridLosses, int]], spacing: float) -> Reals:
-    """The logarithms of E e^(s S) (tilts,) of the composition, without what is infinite."""
+    """The logarithms (tilts,) of E e^(s S) for the sum S of a composition, without infinite losses."""
     moments = np.zeros(len(TILTS))
     for losses, count in parts:
         moments += count * _moments(losses, spacing)
@@ -317,7 +319,7 @@ def log_moments(parts: Sequence[tuple[GridLosses, int]], spacing: float) -> Real
 
 
 def _moments(losses: GridLosses, spacing: float) -> Reals:
-    """The logarithms of E e^(s L) (tilts,) of one step."""
+    """The logarithms (tilts,) of E e^(s L) for the loss L of one step, without infinite losses."""
     with np.errstate(divide="ignore"):
         logs, values = np.log(losses.masses), spacing * losses.places
     found = np.empty(len(TILTS))
@@ -329,7 +331,7 @@ def _moments(losses: GridLosses, spacing: float) -> Reals:
 
 
 def tilted_masses(losses: GridLosses, spacing: float, tilt: float) -> tuple[Reals, float]:
-    """The masses times e^(tilt l), divided by their sum, and its logarithm."""
+    """The masses (n,) times e^(tilt l), divided by their sum; and the logarithm of this sum."""
     exponents = tilt * spacing * losses.places
     with np.errstate(divide="ignore"):
         largest = float((np.log(losses.masses) + exponents).max())
@@ -339,7 +341,7 @@ def tilted_masses(losses: GridLosses, spacing: float, tilt: float) -> tuple[Real
 
 
 def folded(losses: GridLosses, masses: Reals, points: int) -> Reals:
-    """The masses at their places modulo the points of the window."""
+    """The masses (points,) added up by their places modulo the number of the window's points."""
     return np.bincount(losses.places % points, weights=masses, minlength=points).astype(np.float64, copy=False)
 
 
@@ -356,7 +358,7 @@ def _power(transform: NDArray[np.complex128], count: int) -> NDArray[np.complex1
 
 
 def refuse_steps(steps: Sequence[Steps], delta: float) -> None:
-    """Raise ValueError as `composed_losses`."""
+    """Raise ValueError for steps or a delta that `composed_losses` refuses."""
     if not steps or not DELTA_MIN <= delta < 1:
         raise ValueError(f"there must be a step, and delta from {DELTA_MIN} to below 1, got {delta}")
     for mu, rate, count in steps:

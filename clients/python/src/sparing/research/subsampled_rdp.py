@@ -1,21 +1,22 @@
 """Rényi differential privacy of Poisson-subsampled Gaussian noise, for each individual's own norm. No filter.
 
-An individual with a vector of norm C is sampled with probability q into a sum with noise sigma: N(0, 1) against
-(1 - q) N(0, 1) + q N(mu, 1), where mu = C / sigma, one over the noise multiplier. For an order a > 1 the divergence is
-ln(A) / (a - 1) with
+An individual with a vector of norm C is sampled with probability q into a sum with noise sigma. The output is (1 - q)
+N(0, 1) + q N(mu, 1) with the individual, and N(0, 1) without it, where mu = C / sigma is one over the noise multiplier.
+For an order a > 1 the divergence is ln(A) / (a - 1) with
 
     A = E (1 + u)^a,  u = q (e^(mu t - mu^2 / 2) - 1),  t ~ N(0, 1)
 
-for removing the individual, and no larger for adding it (Mironov, Talwar and Zhang 2019, Theorems 4 and 5): what is
-returned is the larger one. u has mean zero, so that A - 1 is computed, as a sum or an integral of positive terms alone:
-nothing cancels where the divergence is small.
+for removing the individual, and no larger for adding it (Mironov, Talwar and Zhang 2019, Theorems 4 and 5). The larger
+divergence is returned. As u has mean zero, A - 1 is a sum or an integral of positive terms alone. It is computed
+instead of A, so that nothing cancels if the divergence is small.
 
 - Whole orders: the sum over k >= 2 of C(a, k) q^k (1 - q)^(a - k) (e^((k^2 - k) mu^2 / 2) - 1).
 - Others: the integral of the normal density times (1 + u)^a - 1 - a u by the trapezoidal rule, whose error falls
   exponentially: with steps of at most .45 and .45 / mu it is far below the rounding. (u + 1 vanishes at pi / mu from
   the real line.)
 
-A row of a result is a function of that row's mu alone, bit by bit: everything is elementwise or a sum along one row.
+A row of a result depends, to the last bit, on that row's mu alone, as all operations are elementwise or sum along a
+row.
 """
 
 import math
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 
 SAMPLED_ORDER_MAX: Final = 10_000
 MU_MAX: Final = 20.0
-"""The shift in standard deviations beyond which nothing here is computed: the noise hides nothing any more."""
+"""The largest mu that is computed; a larger shift, in standard deviations, is no longer hidden by the noise."""
 RATE_MIN: Final = 1e-12
 
 _REACH: Final = 12.0  # a normal number is farther out with probability 4e-33
@@ -45,9 +46,9 @@ Reals = NDArray[np.float64]
 def subsampled_divergences(mus: Reals, *, rate: float, orders: Sequence[float]) -> Reals:
     """The Rényi divergences (n, orders) of one step for individuals with these mus (n,), to a relative 1e-12.
 
-    `mus` is norm / sigma, one over the noise multiplier; `rate` the probability of being sampled. At a mu of 0 it is 0,
-    at a rate of 1 a mu^2 / 2. Raises ValueError for a mu outside [0, MU_MAX], a rate that is neither 0 nor in
-    [RATE_MIN, 1], and orders that are not above 1 and at most SAMPLED_ORDER_MAX.
+    `mus` are norm / sigma, one over the noise multiplier, and `rate` is the probability of being sampled. The
+    divergence is 0 at a mu of 0, and order * mu^2 / 2 at a rate of 1. Raises ValueError for a mu outside [0, MU_MAX], a
+    rate that is neither 0 nor in [RATE_MIN, 1], and an order outside (1, SAMPLED_ORDER_MAX].
     """
     refuse_mus(mus)
     refuse_rate(rate)
@@ -68,8 +69,9 @@ def subsampled_divergences(mus: Reals, *, rate: float, orders: Sequence[float]) 
 def epsilons_of_divergences(divergences: Reals, *, orders: Sequence[float], delta: float) -> Reals:
     """The epsilon (n,) at this delta of individuals with these divergences (n, orders), each at its best order.
 
-    By the optimal conversion (Canonne, Kamath and Steinke 2020, Proposition 12); at least 0. To the digits of a double,
-    not rounded up. Raises ValueError for a delta outside (0, 1) and other orders than `subsampled_divergences`.
+    The conversion is the optimal one (Canonne, Kamath and Steinke 2020, Proposition 12), with results of at least 0.
+    They are computed in doubles and not rounded up. Raises ValueError for a delta outside (0, 1), and for orders that
+    `subsampled_divergences` refuses.
     """
     if not 0 < delta < 1:
         raise ValueError(f"delta must be above 0 and below 1, got {delta}")
@@ -100,7 +102,7 @@ def refuse_orders(orders: Sequence[float]) -> None:
 
 
 def _of_whole_order(mus: Reals, rate: float, order: int) -> Reals:
-    """The divergence of a whole order by the binomial sum."""
+    """The divergences (n,) of a whole order, by the binomial sum."""
     logs, halves = _binomial_logs(order, rate)
     divergences = np.empty(len(mus))
     for rows in _blocks(len(mus), order):
@@ -112,7 +114,7 @@ def _of_whole_order(mus: Reals, rate: float, order: int) -> Reals:
 
 @lru_cache(maxsize=512)  # an accountant asks for the same orders again and again
 def _binomial_logs(order: int, rate: float) -> tuple[Reals, Reals]:
-    """ln(C(a, k) q^k (1 - q)^(a - k)) and (k^2 - k) / 2 for k from 2 to a."""
+    """The numbers ln(C(a, k) q^k (1 - q)^(a - k)) and (k^2 - k) / 2 for k from 2 to the order a; q is the rate."""
     chosen, logs = order, []
     for k in range(2, order + 1):
         chosen = chosen * (order - k + 1) // k
@@ -123,7 +125,7 @@ def _binomial_logs(order: int, rate: float) -> tuple[Reals, Reals]:
 
 
 def _of_any_order(mus: Reals, rate: float, order: float) -> Reals:
-    """The divergence by the trapezoidal rule, over the points that each mu needs, in groups of a power of two."""
+    """The divergences (n,) of any order, by the trapezoidal rule; each mu gets the points it needs, a power of two."""
     widths = 2 * _REACH + order * mus
     points = 2 ** np.ceil(np.log2(widths / _STEP * np.maximum(1.0, mus))).astype(np.int64)
     divergences = np.empty(len(mus))
@@ -136,7 +138,7 @@ def _of_any_order(mus: Reals, rate: float, order: float) -> Reals:
 
 
 def _integrated(mus: Reals, rate: float, order: float, count: int) -> Reals:
-    """The divergence (n,) of each mu (n, 1) by so many points."""
+    """The divergences (n,) of the mus (n, 1), by the trapezoidal rule with `count` intervals."""
     steps = (2 * _REACH + order * mus) / count
     t = steps * np.arange(count + 1) - _REACH
     heights = _log_excess(order, rate, mus * t - mus * mus / 2) - t * t / 2
@@ -144,7 +146,7 @@ def _integrated(mus: Reals, rate: float, order: float, count: int) -> Reals:
 
 
 def _log_excess(order: float, rate: float, losses: Reals) -> Reals:
-    """ln((1 + u)^a - 1 - a u) for u = q (e^l - 1): by its series, its definition, and without what would overflow."""
+    """The numbers ln((1 + u)^a - 1 - a u) for u = q (e^l - 1): by a series, directly, or without overflow by logs."""
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # of the ways that are not taken
         u = rate * np.expm1(np.minimum(losses, 600.0))
         powers = order * np.log1p(u)
@@ -158,7 +160,7 @@ def _log_excess(order: float, rate: float, losses: Reals) -> Reals:
 
 @lru_cache(maxsize=512)
 def _series(order: float) -> Reals:
-    """C(a, k) for k from 2 on: at |a u| <= .2 each term is less than a fifth of the one before it."""
+    """The coefficients C(a, k) for k from 2 on; at |a u| <= .2, each term is less than a fifth of the term before."""
     coefficients = [order * (order - 1) / 2]
     for k in range(3, 3 + _TERMS):
         coefficients.append(coefficients[-1] * (order - k + 1) / k)
@@ -166,7 +168,7 @@ def _series(order: float) -> Reals:
 
 
 def _divergence(log_terms: Reals, order: float) -> Reals:
-    """ln(1 + the sum of each row) / (a - 1), from the logarithms of its terms."""
+    """The divergence (n,) of each row, ln(1 + sum of the terms) / (a - 1), from the logarithms of the terms."""
     largest = log_terms.max(axis=1, keepdims=True)
     largest = np.where(np.isfinite(largest), largest, 0.0)
     with np.errstate(divide="ignore"):
@@ -176,6 +178,6 @@ def _divergence(log_terms: Reals, order: float) -> Reals:
 
 
 def _blocks(rows: int, columns: int) -> Iterator[slice]:
-    """Slices of rows, so that a temporary array stays small; at least one row each."""
+    """Slices of rows, of at least one row each, that keep temporary arrays small."""
     height = max(1, _BLOCK // columns)
     return (slice(start, min(start + height, rows)) for start in range(0, rows, height))
