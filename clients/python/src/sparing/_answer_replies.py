@@ -104,7 +104,7 @@ def _group_size(axis: Mapping[str, Any]) -> int:
 
 
 def _check_times(axis: Mapping[str, Any], size: int) -> None:
-    """Days or seconds, as many as between the bounds."""
+    """Refuse an axis of days whose size is not that of its bounds, and an axis of seconds beyond the year 9999."""
     lower, upper = axis["lower"], axis["upper"]
     if axis.get("by") is not None:
         return

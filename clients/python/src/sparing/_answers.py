@@ -87,9 +87,9 @@ class Answer:
     """A released answer: the exact clipped sum over all individuals that could afford the query, plus noise.
 
     That sum is what was counted. The truth also includes the individuals that could not pay, and is not clipped: it may
-    be further off than `half_width_95`. If `coverage_certified`, no individual with the dataset's limit was left out.
-    `values` has one number per coordinate, in the order of `labels`; each is a multiple of `grid`. If items have
-    precisions of their own, `sigma`, `grid` and `half_width_95` have a number for each item.
+    differ from a number by more than `half_width_95`. If `coverage_certified`, no individual with the dataset's limit
+    was left out. `values` has one number per coordinate, in the order of `labels`; each is a multiple of `grid`. If
+    items have precisions of their own, `sigma`, `grid` and `half_width_95` have a number for each item.
     """
 
     id: str
@@ -126,8 +126,8 @@ class Answer:
     def named(self, dataset: Dataset) -> "Answer":
         """The answer with labels completed from the public schema; only answers above 10,000 coordinates need this.
 
-        Without it, such an answer numbers three kinds of values from 0 in their order: more than 1,000 categories, bins
-        of a width, and parts of the calendar.
+        Before that, such an answer numbers three kinds of values from 0 in their order: more than 1,000 categories,
+        bins of a width, and parts of the calendar.
         """
         if not isinstance(self.labels, Labels):
             return self
@@ -289,7 +289,7 @@ class Answer:
         return ax
 
     def __repr__(self) -> str:
-        """One line, whatever the dimension."""
+        """A text of one line, whatever the dimension."""
         if self.averages:
             shown = _beside([with_error(each.value, *each.distances()) for each in self.averages[:3]])
             shown += ", ..." if len(self.averages) > 3 else ""

@@ -1,4 +1,4 @@
-"""The asynchronous client: the same address, key, pool and resources, awaited."""
+"""The asynchronous client, the counterpart of `Client` with awaited methods."""
 
 import asyncio
 import copy
@@ -28,8 +28,8 @@ from sparing._retry import RetryPolicy
 class AsyncClient:
     """A connection to a Sparing service for asyncio, with the methods of `Client`.
 
-    Methods are awaited, and listings and batches are asynchronous iterators. Safe to share between the tasks of one
-    event loop; close it with `aclose`, or use it in an `async with` statement.
+    Methods are awaited, and listings and batches are asynchronous iterators. The tasks of one event loop may share a
+    client. Close it with `aclose`, or use it in an `async with` statement.
 
     Attributes:
         datasets: register, fill and watch datasets (curators).
@@ -57,13 +57,13 @@ class AsyncClient:
 
         Args:
             base_url: the service's address; default: the environment variable SPARING_URL.
-            api_key: default: the environment variable SPARING_API_KEY.
+            api_key: the API key; default: the environment variable SPARING_API_KEY.
             timeout: seconds that one try may take as a whole; `Client` says what is added for files.
-            max_retries: the number of retries of a failed request, where that is safe.
-            reply_bytes_max: the most bytes of one reply, unpacked; a longer one is an APIReplyError.
-            transport: replaces the network in tests.
-            sleep: waits for some seconds; for tests.
-            rng: uniform on [0, 1), for the random part of waiting; for tests.
+            max_retries: the number of retries of a failed request, if sending it again is safe.
+            reply_bytes_max: the most bytes of one reply, unpacked; a longer reply raises APIReplyError.
+            transport: a replacement of the network, for tests.
+            sleep: a function that waits for some seconds; for tests.
+            rng: a function that returns uniform numbers on [0, 1), for the random part of waits; for tests.
             environ: the environment variables; default: those of the process.
             before_sending: a function as `Client` takes it, or a coroutine function; called in the thread of the event
                 loop.

@@ -102,7 +102,7 @@ class AsyncSender(SenderOptions):
     async def _answered(
         self, request: Request, content: bytes | AsyncIterator[bytes] | None, length: int | None, deadline: Deadline
     ) -> Reply:
-        """The whole reply of one try. Raises if it is too long."""
+        """The whole reply of one try. Raises APIReplyError if it is too long."""
         async with self.pool.http.stream(
             request.method,
             request.path,

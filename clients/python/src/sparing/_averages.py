@@ -10,7 +10,7 @@ AVERAGES: Final = frozenset({"mean", "variance", "stddev", "quantile", "ratio", 
 
 
 def mean(value: str | Value) -> Item:
-    """The mean of a column or of a calculated value, over the rows that have one."""
+    """The mean of a column or of a calculated value, over the rows with a value."""
     return Item({"mean": of_value(value)})
 
 
@@ -43,14 +43,15 @@ def quantile(
 
 
 def ratio(of: Item, to: Item) -> Item:
-    """A count or a sum over another one: `ratio(sum_("spend"), count())`."""
+    """A count or a sum divided by another one: `ratio(sum_("spend"), count())`."""
     return Item({"ratio": {"of": of.json, "to": to.json}})
 
 
 def difference(of: Item, by: str | Column, *, first: Literal, second: Literal) -> Item:
-    """The second group of a column less the first: `difference(mean("income"), "treated", first=False, second=True)`.
+    """An item in the second of two groups of a column, less the same item in the first.
 
-    `by` must also be in `group_by`. `of` is a mean, a variance, a standard deviation, a ratio, a count or a sum.
+    Write `difference(mean("income"), "treated", first=False, second=True)`. The column must also be in `group_by`. The
+    item is a mean, a variance, a standard deviation, a ratio, a count or a sum.
     """
     name = by.name if isinstance(by, Column) else by
     groups = {"from": literal_json(first), "to": literal_json(second)}

@@ -39,7 +39,7 @@ Steps = TypeVar("Steps", bound="QuerySteps")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class QuerySteps:
-    """An unfinished query. Each step returns a new query, so that any may be used again; nothing is sent."""
+    """An unfinished query. Each step returns a new query, so that every one may be used again; nothing is sent."""
 
     _asked: QueryRequest
     _items: tuple[tuple[Item, ItemNoise], ...]
@@ -67,12 +67,12 @@ class QuerySteps:
     def active(self, share: Exact, **noise: Unpack[ItemNoise]) -> Self:
         """Select the number of individuals with at least this share of the dataset's budget left, as the only item.
 
-        Each individual that is counted pays for the query: its worst case may not exceed the share.
+        Each individual that is counted pays for the query, whose worst case may not exceed the share.
         """
         return self._selecting(active(share), noise)
 
     def exhausted(self) -> Self:
-        """Select the next tick of the dataset's monitor as the only item, without a noise; it charges no individual."""
+        """Select the next tick of the dataset's monitor as the only item, without stating noise; it charges nothing."""
         return self._selecting(exhausted(), {})
 
     def moments(self, features: Sequence[AnyFeature], *, intercept: bool = False, **noise: Unpack[ItemNoise]) -> Self:
@@ -118,7 +118,7 @@ class QuerySteps:
         return self._selecting(linear(column, weights, values=values), noise)
 
     def mean(self, value: str | Value, *, weight: float = 1) -> Self:
-        """Select the mean of a column or of a calculated value, over the rows that have one.
+        """Select the mean of a column or of a calculated value, over the rows with a value.
 
         The service works it out from linear items, among which a share or a rho is divided; `answer.averages` has the
         mean.
@@ -150,11 +150,11 @@ class QuerySteps:
         return self._selecting(quantile(value, probability, bins=bins, edges=edges), {"weight": weight})
 
     def ratio(self, of: Item, to: Item, *, weight: float = 1) -> Self:
-        """Select a count or a sum over another one: `.ratio(sum_("spend"), count())`."""
+        """Select a count or a sum divided by another one: `.ratio(sum_("spend"), count())`."""
         return self._selecting(ratio(of, to), {"weight": weight})
 
     def difference(self, of: Item, by: str | Column, *, first: Literal, second: Literal, weight: float = 1) -> Self:
-        """Select an item, such as a mean, in the second group of the column `by` less the same in the first."""
+        """Select an item, such as a mean, in the second of two groups of a column, less the same in the first."""
         return self._selecting(difference(of, by, first=first, second=second), {"weight": weight})
 
     def clip(self, l2_clip: ByItem) -> Self:
@@ -181,11 +181,15 @@ class QuerySteps:
         return replace(self, _asked={**kept, **noise})  # type: ignore[typeddict-item]
 
     def reduce(self, function: str) -> Self:
-        """Ask for one number of the exact sum, noise added: `max`, its largest coordinate, or `norm`, its length."""
+        """Ask for one noisy number of the exact sum: `max`, its largest coordinate, or `norm`, its length."""
         return self._with({"reduce": function})
 
     def rule(self, rule: str) -> Self:
-        """Set the rule for individuals that cannot pay: `skip`, the default, drops them; `clip` shortens vectors."""
+        """Set the rule for individuals that cannot pay.
+
+        `skip`, the default, is the dataset's rule, which leaves them out. `clip` shortens their vectors to what they
+        can pay for.
+        """
         return self._with({"rule": rule})
 
     def fresh(self) -> Self:

@@ -27,7 +27,7 @@ from sparing._sender import BeforeSending, Sender
 
 
 class Client:
-    """A connection to a Sparing service. Safe to share between threads; close it, or use it in a `with` statement.
+    """A connection to a Sparing service. Threads may share it. Close it, or use it in a `with` statement.
 
     Attributes:
         datasets: register, fill and watch datasets (curators).
@@ -55,14 +55,14 @@ class Client:
 
         Args:
             base_url: the service's address; default: the environment variable SPARING_URL.
-            api_key: default: the environment variable SPARING_API_KEY.
+            api_key: the API key; default: the environment variable SPARING_API_KEY.
             timeout: seconds that one try may take as a whole. The time in which the bytes of a file are sent or fetched
                 does not count, up to one second for each 64 KB.
-            max_retries: the number of retries of a failed request, where that is safe.
-            reply_bytes_max: the most bytes of one reply, unpacked; a longer one is an APIReplyError.
-            transport: replaces the network in tests.
-            sleep: waits for some seconds; for tests.
-            rng: uniform on [0, 1), for the random part of waiting; for tests.
+            max_retries: the number of retries of a failed request, if sending it again is safe.
+            reply_bytes_max: the most bytes of one reply, unpacked; a longer reply raises APIReplyError.
+            transport: a replacement of the network, for tests.
+            sleep: a function that waits for some seconds; for tests.
+            rng: a function that returns uniform numbers on [0, 1), for the random part of waits; for tests.
             environ: the environment variables; default: those of the process.
             before_sending: called with the dataset, the idempotency key and the document of each query and upload
                 before its first try, so that the key can be kept. If it raises, the call ends with nothing sent. The

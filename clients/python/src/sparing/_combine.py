@@ -120,7 +120,7 @@ class Combined:
         return laplace_sum_quantile(scales, confidence, sigma=math.hypot(*normal))
 
     def __repr__(self) -> str:
-        """One line, whatever the dimension."""
+        """A text of one line, whatever the dimension."""
         widths = by_coordinate(self._half_width(), self.axes, self.dimension)[:3]
         shown = with_half_widths(self.values[:3], widths, rest=", ..." if self.dimension > 3 else "")
         warnings = list(dict.fromkeys(warning for answer in self.answers for warning in answer.warnings))
@@ -139,8 +139,8 @@ def combine(answers: Iterable[Answer]) -> Combined:
 
     Raises:
         ValueError: there is no answer; two answers differ in their coordinates or their epoch; an answer is given
-            twice, or with a reuse of it, which has the same noise and is no second measurement; or the answers count
-            active individuals, whose number changes with every charge.
+            twice, maybe once as a reused answer, as both have the same noise; or the answers count active individuals,
+            whose number changes with every charge.
     """
     given = list(answers)
     if not given:
@@ -195,7 +195,7 @@ def noise_variance(released: Released, place: int = 0) -> float:
     """The variance of the noise in the number at a place, in squared units of the query.
 
     The noise of an answer is a Gaussian rounded to the grid. Its variance is sigma^2 + grid^2 / 12 to a part in a
-    million if sigma is at least the grid, and less if it is smaller.
+    million if sigma is at least the grid, and less if sigma is smaller.
     """
     if isinstance(released, Combined):
         weighted = zip(_weights([each.sigmas[place] for each in released.answers]), released.answers, strict=True)

@@ -1,4 +1,4 @@
-"""Time limits for one try as a whole. Those of httpx only limit each wait, so that a slow server can stretch a try.
+"""Time limits for one try as a whole; httpx only limits each single wait, so that a slow server can stretch a try.
 
 A `Deadline` ends a try as a whole. Time that this process takes to read its own file does not count. The bytes of a
 file that is sent or fetched get extra time, as much as they need at FILE_BYTES_S_MIN bytes a second.

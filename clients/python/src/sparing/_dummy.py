@@ -28,9 +28,10 @@ def dummy_data(
     """Rows for every table, from the public schema alone; the individuals' table comes first.
 
     Each value is uniform over its declared domain, independent of all others, and not NULL. In each event table, the
-    number of an individual's rows is uniform from 0 to `events_per_individual` or the schema's bound; a full table gets
-    no more rows. Keys are `dummy-000001` and so on, dates and times are ISO 8601 text, and a column of limits is None,
-    which means the dataset's budget. The same arguments give the same rows in every version of Python.
+    number of an individual's rows is uniform from 0 to `events_per_individual`, or to the schema's bound if this is
+    smaller; a full table gets no more rows. Keys are `dummy-000001` and so on, dates and times are ISO 8601 text, and a
+    column of limits is None, which means the dataset's budget. The same arguments give the same rows in every version
+    of Python.
 
     Args:
         dataset: a dataset as `client.datasets.get` describes it, or its `tables`.

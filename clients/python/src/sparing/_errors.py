@@ -8,7 +8,7 @@
         ├── InvalidRequestError   400, 413, 415, 422: the request must be changed; `errors` name the fields
         ├── AuthenticationError   401: no key, or not a valid one
         ├── PermissionDeniedError 403: this key has another role, or its allowance is used up
-        ├── NotFoundError         404, 410: unknown or not yours to see (told apart nowhere), archived, or cancelled
+        ├── NotFoundError         404, 410: unknown, or hidden from this key (never told apart), archived, or cancelled
         ├── ConflictError         409: the name is taken, or the same request is still running
         ├── RateLimitedError      429: too many requests, of this key or of all; try again later, with the same key
         └── UnavailableError      502, 503, 504, 507: try again later, with the same idempotency key
@@ -50,7 +50,7 @@ class APITimeoutError(APIConnectionError):
 
 
 class APIReplyError(SparingError):
-    """The response is not of a form that this version of the client can read."""
+    """The response has a form that this version of the client cannot read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class APIStatusError(SparingError):
     by_status: ClassVar[dict[int, type["APIStatusError"]]] = {}
 
     def __init__(self, *, status: int, body: Mapping[str, Any], request_id: str | None = None) -> None:
-        """Read the problem document `body`; if `body` is none, the texts are empty."""
+        """Read the problem document `body`; texts that it lacks are empty."""
         self.status = status
         self.type = _text(body.get("type", "about:blank"))
         self.title = _text(body.get("title", f"HTTP {status}"))

@@ -18,7 +18,7 @@ from sparing._selected import Selected, Selection, are_certified, have_laplace, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A number worked out from released ones."""
+    """A number worked out from released numbers, with its standard error."""
 
     label: Mapping[str, object]
     value: float  # nan where a denominator is 0
@@ -28,7 +28,7 @@ class Estimate:
     has_laplace: bool = field(default=False, repr=False)  # some of the noise is Laplace noise
 
     def interval(self, confidence: float = 0.95) -> Interval:
-        """The value and enough standard errors on both sides for this confidence; all real numbers if unreliable.
+        """The value and enough standard errors on both sides for this confidence; unbounded if it is unreliable.
 
         Raises ValueError for a confidence not above 0 and below 1.
         """
@@ -86,8 +86,8 @@ def ratios(numerators: Selection, denominators: Selection) -> tuple[Ratio, ...]:
     by fewer columns: each numerator is divided by the denominator of the larger group around it.
 
     Args:
-        numerators: an answer with one item, or an answer and an item as its labels have it.
-        denominators: the same, for the denominators.
+        numerators: an answer with one item, or the pair of an answer and the title of one of its items.
+        denominators: the denominators, given in the same way.
 
     Returns:
         A ratio for each number of the numerators, in their order.
@@ -108,7 +108,7 @@ def variances(squares: Selection, sums: Selection, counts: Selection) -> tuple[V
     raised to 0, as this would bias the mean of many variances.
 
     Args:
-        squares: sums of squares: an answer with one item, or an answer and an item as its labels have it.
+        squares: sums of squares: an answer with one item, or the pair of an answer and the title of one of its items.
         sums: sums of the column, given in the same way.
         counts: numbers of rows, given in the same way.
 
@@ -116,7 +116,7 @@ def variances(squares: Selection, sums: Selection, counts: Selection) -> tuple[V
         An estimate for each number of the squares, in their order.
 
     Raises:
-        ValueError: an item or a group is missing, or two of the arguments are the same numbers.
+        ValueError: an item or a group is missing, or two arguments are the same item of one answer.
     """
     parts = selected(squares, "squares"), selected(sums, "sums"), selected(counts, "counts")
     for place, part in enumerate(parts):

@@ -1,4 +1,4 @@
-"""The quality of a model's predictions, from noisy counts of them beside the target."""
+"""The quality of a model's predictions, from noisy counts of predictions and targets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -69,7 +69,11 @@ def _share(right: float, whole: float) -> float:
 def _share_error(
     right: float, whole: float, right_variance: float, rest_variance: float, *, are_independent: bool = False
 ) -> float:
-    """The standard error of right / whole; the whole is right + rest, or has independent noise of `rest_variance`."""
+    """The standard error of right / whole, from noise and sampling.
+
+    The whole is right + rest, where `rest_variance` is the noise variance of the rest. With `are_independent`, the
+    whole is counted by itself, and `rest_variance` is its own noise variance.
+    """
     if whole <= 0:
         return nan
     share = right / whole
@@ -81,7 +85,7 @@ def _share_error(
 def _area(cells: Doubles, sigma: float) -> tuple[float, float]:
     """The area under the ROC curve, with ties counted half, and its standard error.
 
-    The error is infinite if the noise cannot tell the number with the target, or without it, from 0.
+    The error is infinite if the number of individuals with the target, or without it, is too small beside the noise.
 
     The error from the noise follows from the derivative in each cell. The error from sampling follows from each
     individual's share of correctly ordered pairs (DeLong, DeLong & Clarke-Pearson, Biometrics 44 (1988)).

@@ -30,7 +30,7 @@ class SparseMatrix(Protocol):
 
 
 Weights: TypeAlias = Mapping[Literal, float] | Sequence[Mapping[Literal, float]] | SparseMatrix
-"""Functionals of a column: weights by value, several of them, or a row for each in a sparse matrix."""
+"""Weights for a column's values: one mapping from value to weight, several mappings, or a sparse matrix of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ def iso(value: dt.date) -> str:
 
 
 def linear(column: str, weights: Weights, *, values: Sequence[Literal] | None = None) -> Item:
-    """The sum, over all rows, of a weight for the row's value of a column; a value without a weight adds nothing.
+    """The sum over all rows of the weight of the row's value in a column; a value without a weight adds nothing.
 
     Args:
         column: the name of the column.

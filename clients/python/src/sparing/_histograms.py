@@ -26,7 +26,7 @@ class Quantile:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ConsistentHistogram:
-    """Counts of bins that add up to those of the coarser bins; made by `consistent_histogram`.
+    """Counts of bins that add up to the counts of coarser bins; made by `consistent_histogram`.
 
     The counts are the least-squares estimates from all levels: unbiased, of least variance, and possibly negative.
     """
@@ -82,7 +82,7 @@ class ConsistentHistogram:
         )
 
     def __repr__(self) -> str:
-        """One line, whatever the number of bins."""
+        """A text of one line, whatever the number of bins."""
         ends = f"{self.edges[0]:.10g} to {self.edges[-1]:.10g}"
         certified = f"coverage_certified={self.coverage_certified}"
         return f"ConsistentHistogram({self.column} from {ends}, bins={len(self.values)}, {certified})"

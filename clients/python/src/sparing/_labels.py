@@ -38,7 +38,7 @@ class Labels(Sequence[Label]):
     """The labels, each made when it is read; `columns` returns all of them as columns, without making single labels."""
 
     def __init__(self, axes: Sequence[Axis]) -> None:
-        """Labels of answers with these axes: one for each group, from the outermost in, and within it for the items."""
+        """The labels of an answer with these axes: by group from the outermost in, and within a group by item."""
         self._axes = axes
 
     @cached_property

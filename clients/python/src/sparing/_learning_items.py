@@ -48,9 +48,10 @@ def vector(column: str) -> Feature:
 
 
 def fold(seed: str, *, of: int, parts: Iterable[int]) -> Condition:
-    """The condition that an individual is in some of the `of` equal parts, numbered from 0, that the seed always makes.
+    """The condition that an individual is in one of these `parts` of a random division that `seed` fixes for good.
 
-    `~fold("churn", of=5, parts=[0])` selects all other parts, such as for a fit that part 0 then judges.
+    The `of` equal parts are numbered from 0. `~fold("churn", of=5, parts=[0])` selects all others than part 0, such as
+    for a fit that is then evaluated on part 0.
     """
     return Condition({"fold": {"seed": seed, "of": of, "in": list(parts)}})
 

@@ -12,7 +12,7 @@ from typing import Literal
 from sparing._coordinates import PerItem
 
 KeyComparison = Literal["exact", "caseless", "number", "uuid"]
-"""How a dataset compares the keys of individuals."""
+"""The ways in which a dataset may compare the keys of individuals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,7 +347,7 @@ class PublicCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """Everything public about a query, found without touching a record or charging anybody."""
+    """Everything public about a query, found without touching a record or charging an individual."""
 
     dimension: int
     grid: PerItem

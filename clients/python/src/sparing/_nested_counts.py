@@ -50,7 +50,7 @@ class NestedCounts:
     """Consistent counts of the cells, and the variance of any weighted sum of these counts."""
 
     def __init__(self, levels: Sequence[NoisyLevel]) -> None:
-        """Consistent counts from levels, from the finest, whose intervals are the cells, to the coarsest."""
+        """Make consistent counts from noisy levels, the finest first, whose intervals are the cells."""
         self._levels = [_finest(levels[0])]
         for level in levels[1:]:
             self._levels.append(_pooled(level, self._levels[-1]))

@@ -22,7 +22,7 @@ _HEADER: Final = re.compile(
     rb"\{'descr': '([<|=a-zA-Z0-9]{1,20})', 'fortran_order': False, "
     rb"'shape': \((|\d{1,15},|\d{1,15}(?:, \d{1,15}){1,7})\), \} *\n"
 )
-"""The header of an array in rows, as numpy writes it."""
+"""The header of an array in row-major order, as numpy writes it."""
 _FACTS_BYTES_MAX: Final = 16 * 2**20  # of everything but the numbers, four bytes a character
 _NUMBERS_BYTES_MAX: Final = 8 * DIMENSION_MAX + 2**16
 _END_BYTES: Final = 22  # of a zip file's end without a comment

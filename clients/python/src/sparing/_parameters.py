@@ -152,7 +152,7 @@ class KnownHashes:
 
 
 KNOWN: Final = KnownHashes()
-"""The hashes of this process, for all its keys. If another analyst sent one, the service asks for the numbers."""
+"""The hashes of this process, for all API keys. If another analyst sent one, the service asks for the numbers."""
 
 
 def is_unknown(refusal: InvalidRequestError) -> bool:

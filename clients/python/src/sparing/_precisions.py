@@ -8,7 +8,7 @@ from sparing._query import NoiseRequest
 
 _SIZES: Final = ("sigma", "half_width")
 _WITHIN: Final = 1 - 2.0**-28
-"""A factor that lowers sigma by one step of 2^-28, so that rounding to steps keeps within a half width."""
+"""A factor for sigma just below 1, so that rounding to steps of sigma / 2^28 stays within the half width."""
 
 
 class ItemNoise(TypedDict, total=False):

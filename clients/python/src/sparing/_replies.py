@@ -48,7 +48,7 @@ class WholeReply:
 
 
 class ReplyBody:
-    """The body of one reply, of which no more than `bytes_max` is kept. Every method raises APIReplyError."""
+    """The body of one reply, of at most `bytes_max`. Methods raise APIReplyError if it is too long or malformed."""
 
     def __init__(self, response: httpx.Response, bytes_max: int) -> None:
         """Begin a reply. Its headers state the compression, and perhaps that the body is too long."""

@@ -9,7 +9,7 @@ REPLY_TO: Final = "Sparing-Reply-To"
 
 
 class ReplyWords:
-    """A check that replies belong to their requests; it learns whether the service repeats words, as older do not."""
+    """A check that replies belong to their requests. It learns from replies whether the service repeats words."""
 
     def __init__(self) -> None:
         self._are_repeated = False

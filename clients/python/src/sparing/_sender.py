@@ -94,7 +94,7 @@ class Sender(SenderOptions):
                 return APIConnectionError("Nothing was received, because this client is closed")
 
     def _answered(self, request: Request, content: Content | None, length: int | None, deadline: Deadline) -> Reply:
-        """The whole reply of one try. Raises if it is late or too long."""
+        """The whole reply of one try. Raises ReadTimeout if it is late, and APIReplyError if it is too long."""
         with self.pool.http.stream(
             request.method,
             request.path,
@@ -119,7 +119,7 @@ class Sender(SenderOptions):
 
 @contextlib.contextmanager
 def _body_of(request: Request, deadline: Deadline) -> Iterator[tuple[Content | None, int | None]]:
-    """A context with the content of one try and its length. It closes the content, and gives a file its time."""
+    """A context with the content of one try and its length. It closes the content; files move the deadline."""
     if request.content is None or isinstance(request.content, bytes):
         yield request.content, None if request.content is None else len(request.content)
         return

@@ -53,7 +53,7 @@ _AVERAGES: Final = {
     "StddevPop": "stddev",
     "StddevSamp": "stddev",
 }
-"""A sample's and a population's variance differ by a part in n, which is below the noise."""
+"""The items for SQL's averages; the variances of a sample and of a population differ by less than the noise."""
 _COMPARED: Final[dict[str, Callable[[Any, Any], bool]]] = {
     word: getattr(operator, word) for word in _COMPARISONS.values()
 }
@@ -512,7 +512,7 @@ def _in_years(column: dict[str, str], word: str, year: object) -> dict[str, Any]
 
 
 def _never(column: str) -> dict[str, Any]:
-    """A condition that no row has."""
+    """A condition that no row fulfils."""
     is_null = {"is_null": {"col": column}}
     return {"and": [is_null, {"not": is_null}]}
 

@@ -170,7 +170,7 @@ class FakeDataset:
         }
 
     def add(self, table: str, rows: object) -> None:
-        """Add rows, all or none. Raises ValueError naming the table, and the row and column where one is wrong."""
+        """Add rows, all or none. Raises ValueError, which names the table, and a wrong row with its column."""
         if table not in self.schema.tables:
             raise ValueError(f"there is no table {table!r}; the dataset has {', '.join(self.schema.tables)}")
         declared = self.schema.tables[table]
@@ -181,7 +181,7 @@ class FakeDataset:
             self._add_individuals(table, found)
 
     def plan(self, query: Query) -> Plan:
-        """A query compiled for this dataset. Raises QueryProblem."""
+        """The query, compiled for this dataset. Raises QueryProblem for a wrong query."""
         return answerable(
             query,
             self.schema,

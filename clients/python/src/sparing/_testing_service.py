@@ -100,7 +100,7 @@ class Service:
     _answered: int = 0
 
     def list_datasets(self, analyst: Analyst, params: Mapping[str, str]) -> dict[str, Any]:
-        """`GET /datasets`: by name, a page at a time."""
+        """`GET /datasets`: the datasets by name, a page at a time."""
         limit, after = limit_of(params.get("limit")), name_in(params.get("cursor"))
         names = [name for name in sorted(self.datasets) if analyst.dataset in (None, name) and name > after]
         rows = [self.datasets[name].row() for name in names[:limit]]
@@ -158,7 +158,7 @@ class Service:
         raise not_found()
 
     def releases(self, analyst: Analyst, params: Mapping[str, str]) -> dict[str, Any]:
-        """`GET /queries`: newest first, a page at a time. A cursor is the number of older releases."""
+        """`GET /queries`: the releases, newest first, a page at a time. A cursor is the number of older releases."""
         limit, before = limit_of(params.get("limit")), cursor_of(params.get("cursor"))
         stored = list(analyst.replies.values())[:before]
         shown = stored[::-1][:limit]
@@ -229,7 +229,7 @@ class Service:
         return release
 
     def _steps(self, analyst: Analyst, dataset: FakeDataset, plan: Plan) -> tuple[Plan, list[int]]:
-        """The numbers of a fresh answer in grid steps, after the plan with the sigma that the answer states."""
+        """The plan with the sigma that a fresh answer states, and the numbers of this answer in grid steps."""
         if self.registered and self.registered[0].sigma is not None:
             plan = _with_sigma(plan, self.registered[0].sigma)
         _refuse_above_allowance(analyst, dataset, plan)
@@ -250,7 +250,7 @@ class Service:
 
 
 def _with_sigma(plan: Plan, sigma: float) -> Plan:
-    """The plan as if the query had asked for this sigma, in query units. Raises ValueError where it has several."""
+    """The plan as if the query had asked for this sigma, in query units. Raises ValueError if it has not one sigma."""
     if plan.scale.sigmas or not isinstance(plan.scale.law, Gaussian):
         raise ValueError("the query has a sigma for each item, or a scale; register its answer without one")
     law = replace(plan.scale.law, size_steps=math.ldexp(sigma, -plan.scale.grid_log2))

@@ -139,7 +139,7 @@ def connect(
         api_key: an analyst's API key; default: the environment variable SPARING_API_KEY.
         client: an existing client, instead of `base_url` and `api_key`; closing the connection leaves it open.
         l2_clip: the bound on the L2 norm of one individual's vector, in every query.
-        rows: the number of events above which an individual weighs no more, as `rows` of a query written step by step.
+        rows: a number of events: an individual with more selected events weighs as much as one with this number.
         reuse: whether a query that was asked before in this epoch gets its released answer, at no charge.
         half_width_columns: whether each number has its half width in a column beside it.
         noise: the noise of every query: exactly one of `sigma`, `rho`, `share`, `half_width` (with `confidence`) and

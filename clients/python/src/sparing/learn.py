@@ -180,7 +180,7 @@ class _LinearModel(ABC):
     @property
     @abstractmethod
     def _target_value(self) -> Value:
-        """The value that an individual with a target has."""
+        """The target as a value, which is NULL for an individual without a target."""
 
     def _solved(self, moments: Doubles, sigma: float) -> Doubles:
         """The inverse of a matrix (d, d) of moments, whose eigenvalues are first raised to at least 2 sigma sqrt(d).
@@ -225,7 +225,7 @@ class LinearRegression(_LinearModel):
         fit_intercept: bool = True,
         rule: str | None = "clip",
     ) -> None:
-        """Nothing is asked before `fit`.
+        """Make a model; no query is asked before `fit`.
 
         Args:
             features: features made by `feature` and `one_hot`; their public bounds should be of similar size.
@@ -292,7 +292,7 @@ class LogisticRegression(_LinearModel):
         max_iter: int = STEPS_MAX,
         l2_clip: float | None = None,
     ) -> None:
-        """Nothing is asked before `fit`.
+        """Make a model; no query is asked before `fit`.
 
         Args:
             features: features made by `feature` and `one_hot`; their public bounds should be of similar size.
@@ -376,6 +376,9 @@ class LogisticRegression(_LinearModel):
     ) -> Evaluation:
         """Measure how well the model predicts.
 
+        For a boolean target, one query counts individuals by target and bin of the log-odds. For several classes, two
+        queries count the correctly predicted individuals and all individuals.
+
         Args:
             dataset: `client.dataset(name)`.
             where: the individuals for which predictions are compared, such as a fold that was kept out of the fit.
@@ -423,9 +426,10 @@ class LogisticRegression(_LinearModel):
         return predict(self._listed, rows[0], link="identity", intercept=self.fit_intercept)
 
     def _log_odds_edges(self, bins: int) -> list[float]:
-        """The edges of bins of equal width around the mean of the log-odds, two to four deviations to each side, and 0.
+        """The edges of bins of the log-odds, two to four deviations to each side of the mean; 0 is always an edge.
 
-        Mean and deviation follow from the released moments of the fit. The outermost bins have everything beyond.
+        Bins have equal widths, but the outermost bins have everything beyond. Mean and deviation follow from the
+        released moments of the fit.
         """
         moments, weights = self.moments_.matrix, self.coef_[0]
         count = max(float(moments[-1, -1]), 1.0)

@@ -66,7 +66,8 @@ class AsyncDatasets:
             delta: see `epsilon`.
             rho: the same guarantee as zero-concentrated differential privacy.
             limit_floor_rho: the smallest limit that a `budget` column will hold.
-            rule: the fate of individuals that cannot afford a query.
+            rule: the rule for individuals that cannot afford a query: "skip" leaves them out of this query, "drop" for
+                good.
             accounting: the rule by which charges add up; default: "gdp". Other rules are objects with a `kind`: "zcdp";
                 "rdp" with an `order`; or "pure", whose guarantee is `epsilon` alone. "zcdp" and "rdp" may also have the
                 `conversion` "simple".
@@ -117,8 +118,9 @@ class AsyncDatasets:
                 rows of a cursor. Or a file, plain or gzipped, as a path, bytes or an open file: CSV with a header,
                 NDJSON, Parquet or Arrow.
             file: the same as `data`.
-            columns: the declared name for each column that has another name in the data, such as `{"Customer ID":
-                "person_id"}`; None leaves a column out. An index of pandas is left out unless it is named here.
+            columns: the declared name for each column that has another name in the data, for example
+                `{"Customer ID": "person_id"}`; None leaves a column out. An index of pandas is left out unless it is
+                named here.
             options: `content_type`, by default inferred from the path's suffix or the first bytes; `delimiter` of CSV
                 (`,`, `;`, `|` or a tab), and `decimal=","` where its numbers have commas; `dry_run=True` to check
                 everything and store nothing; `accept`, columns to store even if more than a twentieth of their values
@@ -134,7 +136,7 @@ class AsyncDatasets:
             InvalidRequestError: rows are wrong: `errors` name the first of them, and `rows` counts them all. Or the key
                 was used for another upload.
             ColumnsError: the data does not have the declared columns; a ValueError.
-            ValueError: a value, a column or a file cannot be sent, and nothing was.
+            ValueError: a value, a column or a file cannot be sent; nothing was sent then.
             TypeError: `data` is of no kind that is listed above.
             ImportError: the frame needs pyarrow, which is not installed.
         """
@@ -238,8 +240,8 @@ class AsyncDatasets:
     ) -> AsyncIterator[LedgerRow]:
         """Every answered query, newest first; curators also see the numbers of individuals charged and left out.
 
-        `analyst`, an id, keeps the queries of one analyst; `search` keeps those whose canonical text has all words of
-        it.
+        `analyst`, an id, keeps the queries of one analyst; `search` keeps the queries whose canonical text has all of
+        its words.
         """
         return self._sender.each(datasets.ledger(dataset, analyst, search, page_size))
 
@@ -249,7 +251,7 @@ class AsyncDatasets:
         Args:
             dataset: the dataset's name.
             kept: the `hash` of an earlier check; `kept_at` of the result is the sequence of the row with this hash.
-            page_size: how many rows are read at a time.
+            page_size: the number of rows that are read at a time.
 
         Raises:
             APIReplyError: the service's version does not list the parts of its hashes.

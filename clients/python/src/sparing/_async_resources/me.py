@@ -27,7 +27,7 @@ class AsyncMe:
     async def lower(
         self, *, dataset: str, limit_rho: float | Decimal | str | None = None, pause: bool = False
     ) -> IndividualBudget:
-        """Lower the limit to `limit_rho`, which can never be raised again; or pause until `resume`.
+        """Lower the limit to `limit_rho` for good, or pause until `resume`.
 
         Nothing is spent during a pause: the individual takes part in no query.
 

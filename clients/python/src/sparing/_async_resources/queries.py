@@ -57,7 +57,8 @@ class AsyncQueries:
     ) -> AsyncIterator[Answer | APIStatusError]:
         """Ask many queries of one dataset, and return an answer or a refusal for each, in order, as they come back.
 
-        The queries of one request share their time slots and a commit. A request is sent again where that is safe.
+        The queries of one request share their time slots and one commit. A failed request is sent again if that is
+        safe.
 
         Args:
             questions: dictionaries of the arguments of `ask`, and queries written step by step or in SQL, such as
@@ -92,6 +93,6 @@ class AsyncQueries:
     def list(self, *, dataset: str | None = None, page_size: int = PAGE_SIZE) -> AsyncIterator[ReleaseRow]:
         """The analyst's own releases, newest first, fetched page by page as they are consumed.
 
-        `dataset` keeps the releases of one dataset; the pages of all datasets are fetched even so.
+        `dataset` keeps the releases of one dataset; those of other datasets are fetched too, and left out.
         """
         return self._sender.each(queries.releases(page_size, dataset))

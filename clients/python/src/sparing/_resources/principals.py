@@ -30,9 +30,9 @@ class Principals:
         """Make a principal. The response holds its key, which is never shown again.
 
         Args:
-            role: the role, which decides its rights.
+            role: the role, which decides what the key may do.
             name: a name for people; the ledger shows it.
-            dataset: the only dataset it may touch; an individual needs one.
+            dataset: the only dataset that the key serves; required for an individual.
             individual: the key of the individual whose account the new API key shows; it must be in the dataset.
             details: `allowance_rho`, the bound on the sum of an analyst's worst-case charges, or None; `organisation`
                 and `purpose`, which individuals read in their receipts; and `expires_at`.

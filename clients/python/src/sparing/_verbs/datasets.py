@@ -106,7 +106,7 @@ def forecast(question: QueryRequest | WrittenQuery) -> Call[Forecast]:
 
 
 def alarm(dataset: str) -> Call[Alarm]:
-    """The alarm that is set."""
+    """The dataset's alarm."""
     return reply_of(Alarm, get(path("datasets", dataset, "alarm")))
 
 
@@ -187,7 +187,7 @@ def extend(dataset: str, tables: Mapping[str, object] | None, capacity: int | No
 
 
 def correct(dataset: str, individual: str | int, values: Mapping[str, object]) -> Call[UploadReport]:
-    """Put other values into an individual's record."""
+    """Replace values in an individual's record."""
     return reply_of(UploadReport, patch(_individual(dataset), record_of(values), individual=key_text(individual)))
 
 

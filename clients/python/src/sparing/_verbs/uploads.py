@@ -47,7 +47,7 @@ class RowOptions(TypedDict, total=False):
 
 
 class SendOptions(RowOptions, total=False):
-    """The options of an upload."""
+    """The options of an upload by one request."""
 
     idempotency_key: str | None
     progress: Progress | None
@@ -127,7 +127,7 @@ def upload_parts(
 
 
 def _merged(reports: Sequence[UploadReport]) -> UploadReport:
-    """The sum of some reports."""
+    """A report with the sums of some reports."""
 
     def added(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
         total = Counter[str]()

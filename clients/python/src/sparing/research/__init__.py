@@ -17,7 +17,7 @@ With a filter, an individual whose charge would exceed what it has left is left 
 (Feldman and Zrnic 2021, Algorithm 2). A filter adds up one number: the Rényi divergence of one order (Theorem 4.5), or
 mu^2 / 2 of Gaussian DP (Koskela, Tobaben and Honkela 2023, Theorem 12), which sampling does not reduce. Charges are
 whole multiples of 2^-40, rounded up. Each charge depends on that individual's own record and on the parameters alone:
-other rows do not change a bit of it.
+other rows do not change it in a single bit.
 
 This is a simulation over public data, or over the researcher's own data, in the researcher's process: no query of the
 service is sampled (docs/filters.md). The noise is numpy's, in doubles and from a seed. Keep the seed secret, as it

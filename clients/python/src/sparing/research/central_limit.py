@@ -33,7 +33,7 @@ def central_limit_mu_approximation(steps: Sequence[Steps]) -> float:
 
 
 def central_limit_mus_approximation(own: OwnSteps, *, rate: float) -> NDArray[np.float64]:
-    """The approximate mu (n,) of each individual's own steps, sampled at this rate; a function of its own counts."""
+    """The approximate mu (n,) of each individual's own steps at this sampling rate; by its own counts alone."""
     refuse_rate(rate)
     squares = np.zeros(len(own.counts))
     for cell, mu in enumerate(own.grid.charged.tolist()):
@@ -46,8 +46,8 @@ def upper_mu_approximation(delta_at: Callable[[float], float], epsilons: Sequenc
 
     With `ComposedLosses.delta` as `delta_at`, it is the approximate upper bound of Koskela, Tobaben and Honkela 2023
     (Section 5, Figure 1 on the left). It is no true bound, as their condition (5.1) is for all real epsilons and both
-    directions. For a subsampled Gaussian, at large epsilons, it is at least the Gaussian's own mu, whatever the rate.
-    Raises ValueError if there is no epsilon, an epsilon is negative, or no mu up to 1000 is enough.
+    directions. For a subsampled Gaussian with some mu, at large epsilons, the result is at least this mu, whatever the
+    rate. Raises ValueError if there is no epsilon, an epsilon is negative, or no mu up to 1000 is enough.
     """
     wanted = [(epsilon, delta_at(epsilon)) for epsilon in epsilons]
     if not wanted:

@@ -98,7 +98,7 @@ class PoissonFilter(ABC):
 
     @abstractmethod
     def prices(self, mus: Doubles, sampling_rate: float) -> Doubles:
-        """The amounts (n,) that one step costs individuals with these norms over sigma (n,)."""
+        """The amounts (n,) that one step costs individuals with these mus, norms over sigma (n,)."""
 
     @property
     @abstractmethod
@@ -181,7 +181,7 @@ class PoissonRun:
     def epsilons(
         self, individuals: Sequence[int] | None = None, *, delta: float, orders: Sequence[float] = ORDERS
     ) -> Doubles:
-        """The epsilon (k,) at this delta of each of some individuals, by default all followed ones, at its best order.
+        """The epsilons (k,) at this delta of some individuals, by default all followed ones, each at its best order.
 
         These epsilons look back at steps that depend on earlier results: they describe this run, and promise nothing
         (docs/natural-filters.md). Raises ValueError for an individual that was not followed, a delta outside (0, 1) and
@@ -325,7 +325,7 @@ class _Descent:
         return errors, lengths
 
     def errors(self, scores: Doubles, labels: NDArray[Any]) -> Doubles:
-        """The predictions (k, classes) less the labels (k,); the scores are overwritten."""
+        """The predictions (k, classes) less the labels (k,); `scores` (k, classes) are overwritten."""
         if self.settings.loss == "softmax":
             scores -= scores.max(axis=1, keepdims=True)
             np.exp(scores, out=scores)
@@ -377,7 +377,7 @@ class _Accounts:
 
 
 def squares_of_rows(matrix: Doubles) -> Doubles:
-    """The squared length (n,) of each row of a matrix (n, d); other rows do not change a bit of it."""
+    """The squared length (n,) of each row of a matrix (n, d); other rows do not change it in a single bit."""
     squares: Doubles = sum(np.einsum("ij,ij->i", part, part) for part in _blocks(matrix))
     return squares
 

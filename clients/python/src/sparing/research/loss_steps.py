@@ -7,9 +7,9 @@ tails.
 
 The mass between two losses of the grid is split onto these two so that the masses under P and under Q both stay
 (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022). The true pair is then a post-processing of the pair on the grid.
-So the hockey-stick divergence is nowhere below the truth, also for compositions. With spacing h, a loss moves by h^2 /
-12 on average, instead of by h / 2. Losses below the grid are raised to its first loss, and losses above the grid count
-as infinite.
+So the hockey-stick divergence is nowhere below the truth, also for compositions. With the spacing h, a loss moves by
+h^2 / 12 on average, instead of by h / 2. Losses below the grid are raised to its first loss, and losses above the grid
+count as infinite.
 
 Rounding: some mass of each cell, as much as arithmetic may have lost, is moved from its lower loss to its upper one.
 The true loss may exceed the grid's by up to LOSS_ERROR, and the mass from any loss on is right to a relative
@@ -79,7 +79,7 @@ def losses_of_step(mu: float, *, rate: float, spacing: float) -> tuple[GridLosse
 
 
 def _split(p: Reals, q: Reals, losses: Reals, spacing: float, tails: Reals) -> Reals:
-    """The masses (n + 1,) at the losses (n + 1,), from the masses (n,) of the cells between under P and under Q."""
+    """The masses (n + 1,) at the losses (n + 1,) that replace the cells' masses (n,) under P and under Q."""
     lower = (q * np.exp(losses[1:]) - p - _TAIL_ERROR * tails) / math.expm1(spacing)
     lower = np.minimum(np.maximum(lower, 0.0), p)
     masses = np.zeros(len(losses))

@@ -1,7 +1,7 @@
 """A grid of noise multipliers, and the counts of each individual's own steps in its cells. No filter.
 
-An individual whose vectors have the norms C_1, C_2, ... in sums with noise sigma takes part in Gaussian steps with mu_t
-= C_t / sigma, one over its noise multiplier. Rounding a step's mu up to the next mu of a grid can only overstate its
+An individual whose vectors have the norms C_1, C_2, ... in sums with noise sigma takes part in Gaussian steps of mu_t =
+C_t / sigma, one over its noise multiplier. Rounding a step's mu up to the next mu of a grid can only overstate its
 privacy loss (data processing). A composition is then given by the number of steps at each mu of the grid, so that
 tables made once for each mu serve every individual (Koskela, Tobaben and Honkela 2023, Appendix D.2 and Theorem D.2).
 """
@@ -26,7 +26,7 @@ _KEY_BITS = 45
 class NoiseGrid:
     """The increasing mus of a grid. Cell 0 is a mu of 0 and costs nothing; mus in cell k are rounded up to the k-th.
 
-    Raises ValueError unless there are from 1 to CELLS_MAX mus, rising, above 0 and below MU_MAX.
+    Raises ValueError unless there are 1 to CELLS_MAX increasing mus between 0 and MU_MAX, both excluded.
     """
 
     mus: tuple[float, ...]

@@ -10,9 +10,9 @@ decide on admitting a query.
 To keep numerical errors from making delta too small, three parts are added to it:
 
 - the mass of infinite losses, once for each step;
-- the probability of a sum above the window, which would be taken for a small sum. It is at most the least E e^(s S) /
-  e^(s top) over s (Chernoff), and the top is chosen so that this is a millionth of delta. A sum below the window is
-  taken for a larger one, which only raises delta;
+- the probability of a sum above the window, which would be taken for a small sum. It is at most the least value of
+  E e^(s S) / e^(s top) over s (Chernoff), and the top is chosen so that this is a millionth of delta. A sum below the
+  window is taken for a larger one, which only raises delta;
 - rounding errors. Masses at losses l are multiplied by e^(t l), the tilt, before the transform and divided by it
   afterwards, so that the likeliest sums are those that make up delta, and errors are relative to delta. The error of an
   FFT of n numbers is at most 7 u log2(n) times its Euclidean norm (Higham 2002, Theorem 24.2). For a power k it is k

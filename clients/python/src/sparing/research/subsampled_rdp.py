@@ -1,8 +1,8 @@
 """Rényi differential privacy of Poisson-subsampled Gaussian noise, for each individual's own norm. No filter.
 
-An individual with a vector of norm C is sampled with probability q into a sum with noise sigma. The output is (1 - q)
-N(0, 1) + q N(mu, 1) with the individual, and N(0, 1) without it, where mu = C / sigma is one over the noise multiplier.
-For an order a > 1 the divergence is ln(A) / (a - 1) with
+An individual with a vector of norm C is sampled with probability q into a sum with noise sigma. With the individual,
+the output is (1 - q) N(0, 1) + q N(mu, 1), and without it N(0, 1), where mu = C / sigma is one over the noise
+multiplier. For an order a > 1 the divergence is ln(A) / (a - 1) with
 
     A = E (1 + u)^a,  u = q (e^(mu t - mu^2 / 2) - 1),  t ~ N(0, 1)
 
