@@ -67,7 +67,7 @@ class QuerySteps:
     def active(self, share: Exact, **noise: Unpack[ItemNoise]) -> Self:
         """Select the number of individuals with at least this share of the dataset's budget left, as the only item.
 
-        Each individual that is counted pays for the query, whose worst case may not exceed the share.
+        Each counted individual pays for the query. The query's worst case may not exceed the share.
         """
         return self._selecting(active(share), noise)
 

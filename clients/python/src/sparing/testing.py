@@ -110,7 +110,7 @@ class FakeService:
             dataset: the name; or a `Dataset`, which has everything but the rows.
             tables: the public schema, as a curator registers it.
             rows: the rows to answer from, by table, as `add_rows` takes them.
-            capacity: the public bound on the number of individuals, also for the rows.
+            capacity: the public bound on the number of individuals, which the rows may not exceed.
             limit_floor_rho: the smallest limit; default: the budget, or 0 for a table with a column of limits.
             accounting: the accounting as a curator states it, such as `{"kind": "rdp", "order": 16}`; default: Gaussian
                 DP.

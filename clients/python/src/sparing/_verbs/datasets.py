@@ -63,7 +63,7 @@ def every(page_size: int) -> Stream[DatasetRow]:
 
 
 def one(dataset: str) -> Call[Dataset]:
-    """One dataset."""
+    """The dataset of this name."""
     return described(get(path("datasets", dataset)))
 
 
