@@ -1,8 +1,8 @@
 """Files of all accounts of a dataset, as CSV or Parquet, made piece by piece as they are read.
 
 A file holds only its current page of accounts, and with Parquet its current row group. One thread of low priority makes
-the pieces of all files of a process, one of each in turn, so that many files at once take no more from queries
-than one does.
+the pieces of all files of a process, one piece of each file in turn. So many files at once take no more time from
+queries than one file does.
 """
 
 import io
@@ -22,23 +22,23 @@ FileForm = Literal["csv", "parquet"]
 PAGE_ROWS: Final = 1024
 """The number of accounts that are read and encoded at a time: some milliseconds of work."""
 GROUP_ROWS_MAX: Final = 65_536
-"""The rows of a row group of Parquet: fewer only in the last one, and where keys are long."""
+"""The rows of a row group of Parquet. Only the last group, and groups with long keys, have fewer."""
 GROUP_BYTES_MAX: Final = 2**24
-"""A row group ends with the page that brings its columns to so many bytes."""
+"""A row group ends with the page that brings its columns to this many bytes."""
 COLUMNS: Final = tuple(each.name for each in fields(BudgetRow))
 
 Pages = Iterable[list[BudgetRow]]
 
 
 class AccountFiles:
-    """Makes the pieces of files, each on the one thread, in the order in which they are asked for. Thread-safe."""
+    """Makes the pieces of files on one thread, in the order in which the pieces are asked for. Thread-safe."""
 
     def __init__(self) -> None:
-        """The thread starts when first needed."""
+        """Make no thread yet: it starts with the first piece."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="account-files", initializer=lower_priority)
 
     def close(self) -> None:
-        """Make no further piece; the one under way ends by itself."""
+        """Make no further piece; a piece that is being made is finished."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def begin(self, pages: Pages, form: FileForm) -> "AccountFile":
@@ -47,13 +47,13 @@ class AccountFiles:
 
 
 class AccountFile:
-    """One file under way; its next piece may be asked for once the last one is there."""
+    """One file that is being read. The next piece may be asked for once the last piece is there."""
 
     def __init__(self, pieces: Iterator[bytes], thread: ThreadPoolExecutor) -> None:
         self._pieces, self._thread = pieces, thread
 
     def next_piece(self) -> "Future[bytes | None]":
-        """The next bytes, of which there may be none yet; None at the end. Raises what reading a page raises."""
+        """The next bytes, which may be empty; None at the end of the file. Raises what reading a page raises."""
         return self._thread.submit(self._made)
 
     def _made(self) -> bytes | None:
@@ -70,7 +70,7 @@ def csv_pieces(pages: Pages) -> Iterator[bytes]:
 
 
 def parquet_pieces(pages: Pages) -> Iterator[bytes]:
-    """Parquet, a row group at a time; nothing where a page did not complete one."""
+    """Parquet, a row group at a time. A page that completes no row group gives an empty piece."""
     import pyarrow as pa  # noqa: PLC0415 - a start does not need it
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -91,7 +91,7 @@ def parquet_pieces(pages: Pages) -> Iterator[bytes]:
 
 
 class _Sink(io.RawIOBase):
-    """A file in memory: the bytes of a writer, until they are taken."""
+    """A file in memory, which keeps the bytes that a writer has written until they are taken."""
 
     def __init__(self) -> None:
         self._written: list[bytes] = []

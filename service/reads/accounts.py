@@ -1,10 +1,10 @@
 """Accounts for individuals and curators: from memory, from the cache of other replicas, or from the database.
 
 The caller's thread reads a snapshot of the database to learn which accounts are wanted and the position of the ledger.
-It copies them from memory, if the writer has caught up with the snapshot and pauses soon. Otherwise it uses slices of
-accounts from the cache, but only slices of exactly the database's position: the same registration, fence, sequence,
-hash and data version. Failing that, an individual's own account is read from the database, outside the writer; for a
-curator the writer catches up.
+It copies the accounts from memory, if the writer has caught up with the snapshot and pauses soon. Otherwise it uses
+slices of accounts from the cache, but only slices of exactly the database's position: the same registration, fence,
+sequence, hash and data version. If the cache lacks them too, the account of a single individual is read from the
+database, outside the writer. For a page of accounts the writer catches up.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ from service.writer.state import DatasetState
 from service.writer.threads import WriterThread
 
 SLICES_MAX: Final = 16
-"""More slices than this are neither read nor shared: accounts so scattered are read faster from memory."""
+"""More slices than this are neither read nor shared: accounts in so many slices are read faster from memory."""
 
 People = Sequence[tuple[int, Key]]
 """(slot, key) of each individual."""
@@ -101,14 +101,14 @@ def budgets(
 
 
 def _promised(record: DatasetRecord, key: Key, writer: WriterThread) -> tuple[Wanted, Promised]:
-    """One individual's account as it is wanted, and its promise, of one snapshot."""
+    """What to read for one individual's account, and the individual's promise, from one snapshot."""
     with snapshot(writer.guard) as transaction:
         slot = slot_of(transaction, key)
         return Wanted.of(record, transaction, [(slot, key)]), promised(record, transaction, slot)
 
 
 def _one(wanted: Wanted, writer: WriterThread, exchange: ReplicaExchange) -> OwnAccount:
-    """The one account that is wanted; from the database where neither memory nor the cache has it."""
+    """The one account that is wanted. It is read from the database where neither memory nor the cache has it."""
     found = _without_waiting(wanted, writer, exchange)
     if found is not None:
         return found[0]
@@ -118,14 +118,14 @@ def _one(wanted: Wanted, writer: WriterThread, exchange: ReplicaExchange) -> Own
 
 
 def _without_waiting(wanted: Wanted, writer: WriterThread, exchange: ReplicaExchange) -> list[OwnAccount] | None:
-    """The accounts from memory or the cache, without waiting long for the writer; None if neither has them."""
+    """The accounts from memory or the cache, without a long wait for the writer; None if neither has them."""
     look = partial(_copied, wanted, exchange)
     copied = writer.peek(look) or writer.look_soon(look)
     return _from_cache(wanted, exchange) if copied is None else _share(copied, exchange)
 
 
 def _caught_up(wanted: Wanted, writer: WriterThread, exchange: ReplicaExchange) -> list[OwnAccount]:
-    """The accounts from memory, after it has caught up. Raises Unavailable."""
+    """The accounts from memory, after memory has caught up with the database. Raises Unavailable."""
     writer.catch_up()
     copied = writer.look(partial(_copied, wanted, exchange))
     if copied is None:
@@ -135,14 +135,14 @@ def _caught_up(wanted: Wanted, writer: WriterThread, exchange: ReplicaExchange) 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Copied:
-    """Accounts in the order of `Wanted.people`, a column for each field of OwnAccount, and slices to share."""
+    """Accounts in the order of `Wanted.people`, as one column for each field of OwnAccount; and slices to share."""
 
     columns: Sequence[NDArray[Any]]
     slices: Sequence[AccountSlice]
 
 
 def _copied(wanted: Wanted, exchange: ReplicaExchange, state: DatasetState) -> _Copied | None:
-    """A copy of the wanted accounts; None if memory is behind the snapshot."""
+    """A copy of the wanted accounts, and of slices that the cache lacks; None if memory is behind the snapshot."""
     if not state.has_come_to(wanted.head):
         return None
     slots = np.array([slot for slot, _ in wanted.people], dtype=np.int64)
@@ -155,13 +155,13 @@ def _copied(wanted: Wanted, exchange: ReplicaExchange, state: DatasetState) -> _
 
 
 def _share(copied: _Copied, exchange: ReplicaExchange) -> list[OwnAccount]:
-    """The copied accounts; shares the slices through the cache."""
+    """The copied accounts, as rows. The copied slices are shared through the cache."""
     exchange.read(copied.slices)
     return [OwnAccount(*own) for own in zip(*(column.tolist() for column in copied.columns), strict=True)]
 
 
 def _from_cache(wanted: Wanted, exchange: ReplicaExchange) -> list[OwnAccount] | None:
-    """The accounts from the cache; None unless all are there, at the wanted position."""
+    """The accounts from the cache; None unless the cache has all of them at the wanted position."""
     if not exchange.is_open or len(wanted.numbers) > SLICES_MAX:
         return None
     slices = exchange.slices(wanted.place.genesis, wanted.numbers)

@@ -1,7 +1,7 @@
 """A dataset's log of acts for its curators: act, time and individual, the newest first.
 
-Details kept for replicas, such as the touched slots, are not shown. The table states what is shown of each kind of
-act; of an unknown kind, only that it was done.
+Details kept for replicas, such as the touched slots, are not shown. A table states what is shown of each kind of act.
+An act of a kind that is not in the table is shown without details.
 """
 
 from collections.abc import Mapping
@@ -27,11 +27,11 @@ _TOLD_AS_RHO: Final = {
     "limit": {"limit_units": "limit_rho"},
     "reconcile": {"units": "burned_rho", "joining_units": "joining_rho"},
 }
-"""By act: the name of each amount in units, and its name in rho."""
+"""By act: the name of each amount in units, and the name under which it is shown in rho."""
 
 
 def acts(guard: RollbackGuard, *, cursor: str | None, limit: int) -> Page[ActRow]:
-    """The acts, newest first; the cursor is the last number shown. Raises Unavailable, Fenced."""
+    """The acts, newest first; the cursor is the number of the last act shown. Raises Unavailable, Fenced."""
     before = number_of(cursor, default=NEWEST)
     with snapshot(guard) as transaction:
         found = transaction.act_records(before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
@@ -51,6 +51,6 @@ def _act_row(record: ActRecord) -> ActRow:
 
 
 def _shown(act: str, detail: Mapping[str, Any]) -> dict[str, object]:
-    """The shown part of an act's detail; an upload tells of dropped rows only where there are any."""
+    """The shown part of an act's detail. Names that the detail does not have are left out."""
     plain = {name: detail[name] for name in _TOLD.get(act, ()) if name in detail}
     return plain | {name: str(rho_of_units(int(detail[units]))) for units, name in _TOLD_AS_RHO.get(act, {}).items()}

@@ -27,15 +27,15 @@ from service.writer.threads import WriterThread
 BINS: Final = 50
 QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 RECENT: Final = 100
-"""The typical query is sought among so many of the newest entries."""
+"""The typical query is sought among this many of the newest entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AllAccounts:
     """Copies of accounts by slot, (slots,), in units; `present` tells which slots hold a record.
 
-    Each page is of one sequence, not before that of the page before: charges during the copying show in some pages.
-    `seq` is the sequence of the first page.
+    All accounts of a page are copied at one sequence, and later pages at the same or a later sequence. So a charge
+    during the copying shows only in pages copied after it. `seq` is the sequence of the first page.
     """
 
     seq: int
@@ -62,25 +62,26 @@ class AllAccounts:
 
     @property
     def left_out_for_good(self) -> int:
-        """The number of individuals that take part in nothing any more, by the drop rule."""
+        """The number of individuals that the drop rule leaves out of every further query."""
         return int(np.count_nonzero(self.present & self.dropped))
 
     @property
     def remaining(self) -> NDArray[np.int64]:
-        """Units left in each slot, (slots,); an individual that came back with a smaller budget has none."""
+        """The units left in each slot, (slots,); zero where one came back with a limit below its spent total."""
         remaining: NDArray[np.int64] = np.maximum(self.limit - self.spent, 0)
         return remaining
 
     def shares(self) -> NDArray[np.float64]:
-        """The share of the limit that is left, (individuals,)."""
+        """The share of its limit that each individual has left, (individuals,)."""
         limit: NDArray[np.int64] = self.limit[self.present]
         return self.remaining[self.present] / np.maximum(limit, 1)
 
     def typical(self, recent: Sequence[EntryRecord]) -> TypicalQuery | None:
-        """The query with the lower median of the worst cases that some limit covers; None if there is none.
+        """The query with the lower median of the worst cases that some limit covers; None if there is no such query.
 
-        A median, because one query of a strange cost must not speak for all. A worst case above every limit leaves
-        everybody out whatever is left, so that it says nothing about what is left; nor does a tick, which is prepaid.
+        The median is used because one query of a strange cost must not decide. A worst case above every limit is not
+        counted: such a query leaves everybody out, however much is left. A tick is not counted either, because it is
+        prepaid.
         """
         limit_max = int(self.limit[self.present].max(initial=0))
         payable = sorted(
@@ -98,13 +99,16 @@ class AllAccounts:
         )
 
     def _cannot_afford(self, units: int) -> int:
-        """The number of individuals that have less than `units` left, or are left out for good."""
+        """The number of individuals that have less than `units` left, or that are left out for good."""
         return int(np.count_nonzero(self.present & (self.dropped | (self.remaining < units))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerFacts:
-    """The newest queries, newest first, open requests, and how far accounting by worst cases would have come."""
+    """Facts from the database: newest queries, open erasures, end of worst-case accounting, advisory epsilon.
+
+    `recent` begins with the newest query. `worst_case_ended_after` is as `_ended_after` says.
+    """
 
     recent: Sequence[EntryRecord]
     erasures_asked: int
@@ -113,7 +117,7 @@ class LedgerFacts:
 
 
 def all_accounts(writer: WriterThread) -> AllAccounts:
-    """A copy of every page, none older than the database at the call; queries are answered in between.
+    """A copy of all accounts, page by page, none older than the database at the call; queries are answered in between.
 
     Raises Unavailable, Fenced, Busy.
     """
@@ -168,7 +172,7 @@ def summary(taken: AllAccounts, facts: LedgerFacts) -> BudgetSummary:
 
 
 def quantiles_of(share: NDArray[np.float64]) -> list[float]:
-    """The QUANTILES of shares; none of no shares."""
+    """The QUANTILES of shares; an empty list where there are no shares."""
     found: list[float] = np.quantile(share, QUANTILES).tolist() if share.size else []
     return found
 
@@ -181,7 +185,7 @@ def _advisory(record: DatasetRecord, transaction: Transaction) -> float | None:
 
 
 def _ended_after(record: DatasetRecord, transaction: Transaction, seq: int) -> int | None:
-    """The number of entries whose worst cases together keep to the dataset's budget; None if all do."""
+    """The number of first entries whose worst cases together fit into the dataset's budget; None if all fit."""
     if _total(transaction, seq) <= record.budget_units - record.reserve_units:
         return None
     kept, beyond = 0, seq
@@ -195,13 +199,13 @@ def _ended_after(record: DatasetRecord, transaction: Transaction, seq: int) -> i
 
 
 def _total(transaction: Transaction, seq: int) -> int:
-    """The sum of worst cases up to an entry, in units."""
+    """The sum of the worst cases of all entries up to `seq`, in units."""
     found = transaction.entry_records(before=seq + 1, limit=1, bytes_max=PAGE_BYTES_MAX)
     return found[0].worst_case_total_units if found else 0
 
 
 def _page(writer: WriterThread, head: Head, number: int) -> tuple[AllAccounts, int]:
-    """A page, and the number of pages; memory catches up first if it is behind `head`."""
+    """One page of accounts, and the number of pages. Memory catches up first if it is behind `head`."""
     copied = writer.look(partial(_copied, head, number))
     if copied is None:
         writer.catch_up()

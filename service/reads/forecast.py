@@ -1,8 +1,9 @@
 """The forecast for curators: how many more queries of one kind until the individuals it touches drop out.
 
 Theory: each query of the kind charges individual i the same c_i, so that i takes part in floor(remaining_i / c_i) more
-of them, and the active share after k is the share of touched individuals for whom that is at least k. Other queries in
-between make it less. A query that counts who has r left takes i in while r is left before it: r - c_i stay unspent.
+of them. The active share after k queries is the share of touched individuals for whom this number is above k. Other
+queries in between make the number smaller. A query that counts individuals with at least r left takes in i only while i
+has r left before the query, so that r - c_i stay unspent.
 """
 
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ DROPPED_SHARES: Final = (0.01, 0.1, 0.5)
 QUERIES_MAX: Final = 1000
 _EACH_MAX: Final = 20
 _POINTS: Final = 40
-"""The curve has a point for each number of queries below _EACH_MAX, and so many beyond."""
+"""The curve has a point for each number of queries below _EACH_MAX, and this many points beyond."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,7 @@ class Forecast:
 
 
 def forecast(plan: Plan, words: str, charges: tuple[Integers, Integers], taken: AllAccounts) -> Forecast:
-    """The forecast from the charges of one such query, slots (k,) and units (k,), and all accounts."""
+    """The forecast for a query, from all accounts and the `charges` of one such query: slots (k,) and units (k,)."""
     is_known = charges[0] < taken.present.size  # an upload between the two copies adds slots
     slots, units = (each[is_known] for each in charges)
     unspent = 0 if plan.layout.items[0].room_units is None else plan.layout.items[0].room_units - units
@@ -91,7 +92,7 @@ def _share(times: NDArray[np.int64], queries: int) -> float:
 
 
 def _dropped_after(times: Sequence[int] | NDArray[np.int64], share: float) -> int | None:
-    """The least k such that at least `share` of the individuals cannot pay for more than k."""
+    """The least k such that at least `share` of the individuals cannot pay for more than k queries."""
     if len(times) == 0:
         return None
     place = max(int(np.ceil(share * len(times))) - 1, 0)

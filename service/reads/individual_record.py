@@ -22,7 +22,7 @@ ROWS_SHOWN_MAX: Final = 1000
 Value = str | int | float | bool | list[int] | None
 """A stored value: clipped to its column's bounds; None for NULL and for a category that is not declared.
 
-Of a vector the numbers, in steps.
+The value of a vector is the list of its numbers, in steps.
 """
 
 
@@ -47,7 +47,7 @@ class IndividualRecord:
 
 
 def individual_record(record: DatasetRecord, transaction: Transaction, slot: int, key: Key) -> IndividualRecord:
-    """The rows of one slot; of no other slot is anything read."""
+    """The rows of one slot; no row of another slot is read."""
     return IndividualRecord(
         dataset=record.name,
         individual=key,
@@ -56,9 +56,9 @@ def individual_record(record: DatasetRecord, transaction: Transaction, slot: int
 
 
 def as_arrays(record: IndividualRecord, lengths: Mapping[str, int]) -> dict[str, NDArray[Any]]:
-    """Each vector in steps as doubles (length,), not numbers where there is none; and all else as JSON, `record`.
+    """Each vector in steps as doubles (length,), NaN where there is none; and all other values as JSON, under `record`.
 
-    `lengths` are of the columns of vectors, by table and column, as the members are named.
+    `lengths` has the length of each column of vectors, under the name `table.column` of its array.
     """
     members: dict[str, NDArray[Any]] = {name: np.full(length, np.nan) for name, length in lengths.items()}
     rest = asdict(record)
@@ -86,7 +86,7 @@ def _rows(record: DatasetRecord, transaction: Transaction, table: str, slot: int
 
 
 def value_of(column: Domain | RealColumn, coding: Coding, code: int) -> Value:
-    """The value that a code stands for: of a real column the shortest decimal that has the code."""
+    """The value that a code stands for; in a real column, the shortest decimal that has the code."""
     if code > coding.span:
         return None
     if isinstance(column, RealColumn):

@@ -1,9 +1,10 @@
 """Views of the ledger for curators, auditors and individuals, from a snapshot: pages of entries and receipts, accounts.
 
-A page of a listing ends after `limit` items, or earlier, so that its memory has a public bound: an item is on it if the
-items before it there have fewer than PAGE_BYTES_MAX bytes together. Counted is only the part of an item without a close
-bound: the canonical query, or an individual's key. A page of a search looks at SEARCHED_MAX entries with as many bytes
-at most, so that its work is bounded too; it may have no item, and a next page.
+A page of a listing ends after `limit` items, or earlier, so that its memory has a public bound: an item is on the page
+if the items before it on the page have fewer than PAGE_BYTES_MAX bytes together. Only the part of an item that has no
+close bound is counted: the canonical query, or an individual's key. A page of a search looks at no more than
+SEARCHED_MAX entries, under the same bound of bytes, so that its work is bounded too. Such a page may be empty although
+a next page follows.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -36,11 +37,11 @@ SEARCHED_MAX: Final = 1024
 READ_BYTES_MAX: Final = 2**24
 """The most bytes of charges that the database reads for a page of receipts: about ten milliseconds."""
 NEWEST: Final = 2**62
-"""Greater than every sequence."""
+"""A number greater than every sequence."""
 DELTA_OF_RHO_GUARANTEE: Final = "1e-6"
 
 Askers = Callable[[Collection[UUID]], Mapping[UUID, Asker]]
-"""Describes analysts by their ids, those that are known."""
+"""Describes analysts by their ids. Unknown ids are left out."""
 
 
 @contextmanager
@@ -54,7 +55,7 @@ def snapshot(guard: RollbackGuard) -> Iterator[Transaction]:
 
 
 def slot_of(transaction: Transaction, key: Key) -> int:
-    """The slot of an individual present. Raises NotFound."""
+    """The slot of an individual that has a record. Raises NotFound."""
     slot = int(transaction.slots_of([key])[0])
     if slot < 0:
         raise NotFound
@@ -77,8 +78,8 @@ def receipts(
 ) -> Page[Receipt]:
     """The cost of each query to the individual, newest first; no other individual's charge leaves the database.
 
-    Pages are shorter for larger capacities: to find one slot in an entry, the database reads at most two bits
-    for each slot before it, or a list that is no longer.
+    A larger capacity makes pages shorter: to find one slot in an entry, the database reads at most two bits for each
+    slot before it, or a list that is no longer than these bits.
     """
     before = number_of(cursor, default=NEWEST)
     limit = min(limit, max(4 * READ_BYTES_MAX // record.capacity, 1))
@@ -114,10 +115,10 @@ def unknown_cursor() -> InvalidRequest:
 class Promised:
     """The numbers behind a promise, in units.
 
-    `of` says whether the limit is the individual's own largest one, or the dataset's budget because that is unknown.
-    It includes the `reserve_units` of the monitor, which ticks may have cost. A restored database may have lost
-    charges: up to `joining_units` of individuals that joined afterwards, and the part of a burn that exceeded an
-    individual's limit (`is_restored`). While `is_all_gaussian` no answer has had other noise than Gaussian.
+    `of` says whether `limit_units` is the individual's own largest limit, or the dataset's budget because that limit is
+    unknown. `limit_units` includes the `reserve_units` of the monitor, which ticks may have cost. A restored database
+    may have lost charges: up to `joining_units` of each individual that joined afterwards, and the part of a burn that
+    exceeded an individual's limit (`is_restored`). If `is_all_gaussian`, every answer so far has had Gaussian noise.
     """
 
     limit_units: int
@@ -128,14 +129,18 @@ class Promised:
     is_all_gaussian: bool = False
 
     def spent_units_max(self, *, limit_units: int, spent_units: int) -> int:
-        """A bound on the true spent total: the largest limit after a capped burn, else spent and what may be beside."""
+        """A bound on the true spent total, in units.
+
+        After a capped burn the bound is the largest limit. Otherwise it is the spent total plus the joining and the
+        reserve units, and at most the largest limit.
+        """
         if self.is_restored and spent_units >= limit_units:
             return self.limit_units
         return min(spent_units + self.joining_units + self.reserve_units, self.limit_units)
 
 
 def promised(record: DatasetRecord, transaction: Transaction, slot: int) -> Promised:
-    """The promise as of the transaction; later changes of the limit do not change it."""
+    """The promise as of the transaction. Later changes of the limit do not change it."""
     head = transaction.head
     largest = _largest(record, transaction, slot)
     return Promised(
@@ -149,7 +154,7 @@ def promised(record: DatasetRecord, transaction: Transaction, slot: int) -> Prom
 
 
 def is_all_gaussian(record: DatasetRecord, transaction: Transaction) -> bool:
-    """Tell whether every answer that ever left has Gaussian noise, where more can be said of a limit then.
+    """Tell whether all answers so far are known to have Gaussian noise, and the accounting has a smaller epsilon then.
 
     The noise of entries that a restore has forgotten is not known.
     """
@@ -164,10 +169,10 @@ def delta_of(record: DatasetRecord) -> str:
 def _largest(record: DatasetRecord, transaction: Transaction, slot: int) -> int | None:
     """The largest limit ever in force, in units, without the reserve of the monitor; None where it is not known.
 
-    The database keeps only the present limit. A limit never rises, so the largest is the one at joining: the dataset's
-    budget, or, with a column of limits, the present one or the one before the first act that lowered it. It is not
-    known after a restore that may have lost limits, and after an erasure, since an individual may return with a lower
-    one.
+    The database keeps only the present limit. A limit never rises, so the largest is the one at joining. Without a
+    column of limits that is the dataset's budget. With such a column it is the present limit, or the limit before the
+    first act that lowered it. The largest limit is not known after a restore that may have lost limits. It is not known
+    after an erasure either, since an individual may return with a lower limit.
     """
     if transaction.head.joining_units > 0:
         return None
@@ -182,7 +187,7 @@ def _largest(record: DatasetRecord, transaction: Transaction, slot: int) -> int 
 
 
 def my_budget_view(record: DatasetRecord, account: OwnAccount, promise: Promised) -> MyBudget:
-    """The individual's view of its account; every epsilon is at the dataset's delta."""
+    """The individual's view of its account. Every epsilon is at the dataset's delta."""
     limit, spent = account.limit, account.spent
     delta = delta_of(record)
     statement = statement_of_account(
@@ -221,10 +226,10 @@ def my_budget_view(record: DatasetRecord, account: OwnAccount, promise: Promised
 def run_divergence(
     record: DatasetRecord, account: OwnAccount, promise: Promised, *, key: Key, sequence: int
 ) -> RunDivergence:
-    """The divergence of one record along the run: the charges that it had, read as if nothing had been adaptive.
+    """The divergence of one record along the run: the charges that it had, read as if no query had depended on answers.
 
-    Others take part in each answer as they do without the record, so that an answer tells the two datasets apart by
-    this record's vector alone (Thudi et al. 2023, per-instance differential privacy; invariant A).
+    Whether others take part in an answer does not depend on the record, so an answer tells the dataset from the one
+    without the record by the record's vector alone (Thudi et al. 2023, per-instance differential privacy; invariant A).
     """
     delta = Decimal(delta_of(record))
     units = promise.spent_units_max(limit_units=account.limit, spent_units=account.spent)
@@ -259,12 +264,12 @@ def budget_row(key: Key, account: OwnAccount) -> BudgetRow:
 
 @lru_cache(2**12)
 def _rho_text(units: int) -> str:
-    """The text of a charge, kept: most charges are alike. For curators alone, who see all accounts."""
+    """The text of a charge. It is cached, for curators alone, who see all accounts; most charges are alike."""
     return str(rho_of_units(units))
 
 
 def _ledger_row(record: EntryRecord) -> LedgerRow:
-    """The facts that the hash binds, under their names there, and what they mean."""
+    """The facts that the hash binds, under the names that they have there, and what the facts mean."""
     query = orjson.loads(record.canonical)
     typed = {"query_id": record.query_id, "analyst_id": record.analyst_id, "asked_at": record.asked_at}
     return LedgerRow(
@@ -301,6 +306,6 @@ def _receipt(record: DatasetRecord, charge: OwnCharge, asker: Asker | None) -> R
 
 
 def _asked(charge: OwnCharge) -> dict[str, Any]:
-    """The query, or the reason of a burn; the number of acts in the journal is not for individuals."""
+    """The query, or the reason and units of a burn. The burn's number of acts in the journal is not for individuals."""
     asked: dict[str, Any] = orjson.loads(charge.canonical)
     return asked if charge.kind == "query" else {"burn": {name: asked["burn"][name] for name in ("why", "units")}}
