@@ -1,6 +1,6 @@
 """Embedded servers: a real Postgres and a real Valkey for a service that was given neither.
 
-They run as children of the process that starts them, in its main thread, and end with it, however it ends.
+The servers are started in the main thread of a process, as its children, and end with that process, however it ends.
 """
 
 from service.embedded.lock import HomeInUseError

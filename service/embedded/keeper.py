@@ -1,7 +1,7 @@
 """Keeps an embedded server running for a process that serves.
 
-A server that ends is started again, at the same URL, after a pause that grows with each end.  A server that another
-process runs is taken over, at that URL too, once that process has ended.
+A server that ends is started again, at the same URL, after a pause that grows with each end. A server that another
+process runs is taken over once that process has ended, also at the same URL.
 """
 
 import logging
@@ -22,7 +22,7 @@ log = logging.getLogger("sparing.servers")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartPolicy:
-    """The rules by which a child is started again: how often, and how soon."""
+    """The rules for starting a child again: how often, and how soon."""
 
     settled_s: float = 10.0  # one that was ready for so long had started well, and its end counts as the first
     deaths_max: int = 8
@@ -30,11 +30,11 @@ class RestartPolicy:
     pause_s_max: float = 10.0
 
     def deaths_after(self, deaths: int, *, ready_s: float | None) -> int:
-        """The number of quick deaths with one more of a child that was ready for so long; None: it never was."""
+        """The number of quick deaths after one more, of a child that was ready for `ready_s`; None: never ready."""
         return 1 if ready_s is not None and ready_s >= self.settled_s else deaths + 1
 
     def pause_after(self, deaths: int) -> float:
-        """The wait after so many quick deaths."""
+        """The pause in seconds before the start after this many quick deaths."""
         return float(min(self.pause_s * 2 ** (deaths - 1), self.pause_s_max))
 
 
@@ -50,7 +50,7 @@ class Keeper:
         failed: Callable[[str], None],
         restart_policy: RestartPolicy | None = None,
     ) -> None:
-        """Take a server that answers at a URL, the thread's name, and whom to tell that it does not stay alive."""
+        """Take a server that answers at `url`, and the thread's name; `failed` is called if the server keeps ending."""
         self._server, self._url, self.name = server, url, name
         self._failed = failed
         self._restart_policy = restart_policy or RestartPolicy()
@@ -62,7 +62,7 @@ class Keeper:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop the server if it is ours, and end the thread, which may not have begun."""
+        """Stop the server if it is ours, and end the thread if it has begun."""
         self._closing.set()
         self._server.stop()
         if self._thread.is_alive():
@@ -76,7 +76,7 @@ class Keeper:
                 self._failed(_in_one_line(error))
 
     def _keep(self) -> None:
-        """Wait for the end of the server and start it again, until it is closed. Raises EmbeddedServerError."""
+        """Wait for the server's end and start it again, until this keeper is closed. Raises EmbeddedServerError."""
         deaths, is_up = 0, self._server.is_ours
         while not self._closing.is_set():
             ready_at = None
@@ -100,9 +100,9 @@ class Keeper:
             self._pause(deaths, reason)
 
     def _start(self) -> None:
-        """Start the server that is ours once more, or take over another's. Raises HomeInUseError while that one lives.
+        """Start our server again, or take over another process's. Raises HomeInUseError while that process lives.
 
-        Raises EmbeddedServerError when it does not come up, or not at the same URL.
+        Raises EmbeddedServerError when the server does not come up, or not at the same URL.
         """
         title = self._server.title
         if self._server.is_ours:
@@ -127,6 +127,6 @@ class Keeper:
 
 
 def _in_one_line(error: Exception) -> str:
-    """The error, with the last line of the server's log where the error quotes it."""
+    """The error's first line, with the last line of the server's log where the error quotes the log."""
     first, *quoted = str(error).splitlines() or [type(error).__name__]
     return f"{first} {quoted[-1]}" if quoted else first

@@ -1,8 +1,8 @@
 """Become another program, as another account, that ends when its owner does.
 
-`process.start_child` runs this file with `python -I -S`, so it needs nothing but the standard library.  It is a program
-of its own rather than a `preexec_fn` because a `preexec_fn` runs Python between fork and exec, which can deadlock in a
-process that has threads (numerical libraries start some on import).
+`process.start_child` runs this file with `python -I -S`, so it needs nothing but the standard library. The alternative,
+a `preexec_fn`, runs Python between fork and exec. That can deadlock in a process that has threads (numerical libraries
+start some on import).
 
 Arguments: owner's pid, signal to receive when the owner ends, uid, gid (both -1: keep the account), program, its
 arguments.
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> None:
 
 
 def end_with(owner_pid: int, death_signal: int) -> None:
-    """Have the kernel send this process a signal when the thread that started it ends; exits if that is too late."""
+    """Have the kernel signal this process when the thread that started it ends; exits if the owner has ended."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0) != 0:
         message = f"cannot ask for a death signal: {os.strerror(ctypes.get_errno())}"

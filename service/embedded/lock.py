@@ -1,8 +1,8 @@
 """One supervisor per server and home: a lock that the kernel drops when its holder dies.
 
-`flock` on a file, not a pid written to one: a pid can be reused, a dead holder's flock cannot.  The file's content (the
-holder's pid, where its sockets are, whether its server has answered) is a note for others, never the proof.  It stays
-after the holder, so that the next one makes its sockets at the same place.
+The lock is `flock` on a file, not a pid written to a file: a pid can be reused, a dead holder's flock cannot. The
+file's content (the holder's pid, where its sockets are, whether its server has answered) is a note for others, never
+the proof. The file stays after its holder, so that the next holder makes its sockets at the same place.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ _held: set[int] = set()
 
 
 def _forget_in_forked_child() -> None:
-    """Close the locks in a forked child: sharing them it would keep them after the holder's death."""
+    """Close the locks in a forked child, which would otherwise keep them after the holder's death."""
     for descriptor in _held:
         with contextlib.suppress(OSError):
             os.close(descriptor)
@@ -32,7 +32,7 @@ class HomeInUseError(EmbeddedServerError):
     """Another process already runs this server; attach to it, or stop it first."""
 
     def __init__(self, state: Path, server: str, holder_pid: int | None) -> None:
-        """Name the server, the directory that is taken and, when known, the process that holds it."""
+        """Name the server, the directory that is taken and, when known, the process that holds the lock."""
         holder = "another process" if holder_pid is None else f"process {holder_pid}"
         super().__init__(f"{holder} already runs the embedded {server} of {state}; stop it first or attach to it")
         self.holder_pid = holder_pid
@@ -48,7 +48,7 @@ class Note:
 
 
 def read_note(path: Path) -> Note | None:
-    """Return the note in a lock file; None when there is none, or it is of the file that this one was copied from."""
+    """Return the note in a lock file; None when there is none, or the file is a copy of another lock file."""
     try:
         content = json.loads(path.read_bytes())
         if content["inode"] != path.stat().st_ino:
@@ -63,7 +63,7 @@ class HomeLock:
     """The exclusive right to run one server of one home, from construction to `release` or our death."""
 
     def __init__(self, state: Path, server: str) -> None:
-        """Take `state`/`server`.lock; raises HomeInUseError, naming the holder, when another process has it."""
+        """Take `state`/`server`.lock. Raises HomeInUseError, naming the holder, when another process has the lock."""
         path = state / f"{server}.lock"
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -89,7 +89,7 @@ class HomeLock:
         self._runtime = runtime
 
     def release(self) -> None:
-        """Let the next one in; the file stays, since removing it would let two processes lock two files."""
+        """Let the next holder in. The file stays: if it were removed, two processes could lock two files."""
         with contextlib.suppress(OSError):  # a disk may be full; the next one then ends a predecessor that is not there
             self._write(Note(pid=None, runtime=self._runtime))
         self._let_go()

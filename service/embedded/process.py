@@ -1,7 +1,7 @@
 """Child processes that cannot outlive us, and a look at the processes that are already there.
 
-Linux only: `prctl(PR_SET_PDEATHSIG)` makes the kernel signal a child when the *thread* that created it ends, hence the
-rule that servers start in the main thread or in one that ends after them, and /proc tells which process is which.
+Linux only. `prctl(PR_SET_PDEATHSIG)` makes the kernel signal a child when the *thread* that created it ends. So servers
+start in the main thread or in a thread that ends after them. /proc tells which process is which.
 """
 
 import os
@@ -35,7 +35,7 @@ class LastingThread(threading.Thread):
 
 
 def require_lasting_thread() -> None:
-    """Raise EmbeddedServerError in a thread whose end would take the servers down."""
+    """Raise EmbeddedServerError unless the current thread ends after the servers that it starts."""
     thread = threading.current_thread()
     if thread is not threading.main_thread() and not isinstance(thread, LastingThread):
         raise EmbeddedServerError(
@@ -48,8 +48,8 @@ def start_child(
 ) -> subprocess.Popen[bytes]:
     """Start `command` as `account`, in a session of its own, with its output going to the descriptor `output`.
 
-    The kernel sends it `death_signal` when we end, however we end.  A session of its own keeps a terminal's Ctrl-C for
-    us, so that the servers are still there while we finish.  Raises EmbeddedServerError.
+    The kernel sends the child `death_signal` when we end, however we end. In a session of its own the child does not
+    get a terminal's Ctrl-C, so that the servers are still there while we finish. Raises EmbeddedServerError.
     """
     require_lasting_thread()
     uid, gid = (-1, -1) if account is None else (account.uid, account.gid)
@@ -71,7 +71,7 @@ def start_child(
 
 
 def run_program(command: Sequence[str | Path], *, account: OsAccount | None, timeout_s: float) -> str:
-    """Run a short program to its end and return what it printed; raises EmbeddedServerError unless it exits with 0."""
+    """Run a short program to its end and return its output. Raises EmbeddedServerError unless its exit status is 0."""
     child = start_child(command, account=account, death_signal=signal.SIGTERM, output=subprocess.PIPE)
     with child:
         try:
@@ -88,7 +88,7 @@ def run_program(command: Sequence[str | Path], *, account: OsAccount | None, tim
 
 
 def stop_child(child: subprocess.Popen[bytes], steps: Sequence[tuple[signal.Signals, float]]) -> None:
-    """Send each signal in turn, waiting its number of seconds, until the child has ended."""
+    """Send one signal after another, waiting after each for its number of seconds, until the child has ended."""
     for number, patience_s in steps:
         child.send_signal(number)
         try:
@@ -100,7 +100,7 @@ def stop_child(child: subprocess.Popen[bytes], steps: Sequence[tuple[signal.Sign
 
 
 def arguments_of(pid: int) -> list[str]:
-    """Return the command line of a process as /proc shows it; empty when it has ended (a zombie too)."""
+    """Return the command line of a process as /proc shows it; empty for a process that has ended, also a zombie."""
     try:
         raw = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -109,6 +109,6 @@ def arguments_of(pid: int) -> list[str]:
 
 
 def processes_where(belongs: Callable[[list[str]], bool]) -> list[int]:
-    """Return the pids, ours apart, of the processes whose command line `belongs` accepts."""
+    """Return the pids of all processes but ours whose command line `belongs` accepts."""
     pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     return [pid for pid in pids if pid != os.getpid() and belongs(arguments_of(pid))]

@@ -33,8 +33,8 @@ FREE_BYTES_MIN = 2**20  # with less a disk counts as full
 class EmbeddedServer(ABC):
     """The embedded server of a home; a context manager that starts and stops it.
 
-    It is ours once it is launched, or another process's that we attach to. A subclass says how its program is found,
-    prepared and asked.
+    The server is ours once this object has launched it. Otherwise it is another process's, and we attach to it. A
+    subclass says how its program is found, prepared and asked.
     """
 
     title: ClassVar[str]  # in messages
@@ -44,7 +44,7 @@ class EmbeddedServer(ABC):
     death_signal: ClassVar[Signals]  # from the kernel, when we die
 
     def __init__(self, home: Path, *, private_root: Path = PRIVATE_ROOT) -> None:
-        """Take the home, and where root keeps what its servers' account cannot reach there."""
+        """Take the home, and root's directory for files that the servers' account cannot reach in the home."""
         self._path = home
         self._private_root = private_root
         self._runtime = Path()
@@ -58,15 +58,16 @@ class EmbeddedServer(ABC):
         return self._supervision is not None
 
     def start(self) -> str:
-        """Start the server and return its URL: `launch`, then `ready`, and what they raise."""
+        """Start the server and return its URL: `launch`, then `ready`. Raises what these two raise."""
         self.launch()
         return self.ready()
 
     def open(self, *, start_timeout_s: float) -> None:
         """Attach to the server that another process runs, or launch it where none does; then call `ready`.
 
-        A server that another process is starting is waited for, and one that has answered before for half a second.
-        Raises EmbeddedServerError when it does not answer in that time, and what `launch` does.
+        A server that another process is starting has `start_timeout_s` to answer, and a server that has answered before
+        has half a second. Raises EmbeddedServerError when the server does not answer in that time, and what `launch`
+        raises.
         """
         since, allowed_s = time.monotonic(), start_timeout_s
         while self.attach() is None:
@@ -83,9 +84,9 @@ class EmbeddedServer(ABC):
             time.sleep(OPEN_POLL_S)
 
     def attach(self) -> str | None:
-        """The URL of the server that another process runs for this home; None unless one answers and proves to be it.
+        """The URL of the server that another process runs for this home; None unless it answers and proves itself.
 
-        The server has to know our password, and to serve this home's directory.
+        The proof is that the server knows our password, and serves this home's directory.
         """
         running = find_running(self._path, self.server)
         if running is None or not self._is_served(*running):
@@ -95,10 +96,10 @@ class EmbeddedServer(ABC):
         return self._url()
 
     def launch(self) -> None:
-        """Have the server begin to start; files that a first start needs are made.
+        """Begin to start the server, and make the files that a first start needs.
 
-        Raises HomeInUseError when another process runs it and EmbeddedServerError when it cannot be started; call it
-        in the main thread, or in one that ends later than the server.
+        Raises HomeInUseError when another process runs the server, and EmbeddedServerError when it cannot be started.
+        Call this in the main thread, or in a thread that ends later than the server.
         """
         require_lasting_thread()
         if self._supervision is not None:
@@ -122,7 +123,8 @@ class EmbeddedServer(ABC):
     def ready(self) -> str:
         """Wait until the launched server answers, and return its URL, which holds the password.
 
-        Raises EmbeddedServerError when it does not come up, or is not the one that was launched; it is stopped then.
+        Raises EmbeddedServerError when no server answers, or not the one that was launched. The launched server is then
+        stopped.
         """
         if self._is_attached:
             return self._url()
@@ -141,9 +143,9 @@ class EmbeddedServer(ABC):
         return "was stopped" if supervision is None else f"ended with {supervision.wait()}"
 
     def restart(self) -> None:
-        """Start the server that is ours and has ended once more, at the same URL, and wait until it answers.
+        """Start the server that is ours again after its end, at the same URL, and wait until it answers.
 
-        Does nothing once it is stopped. Raises EmbeddedServerError.
+        Does nothing after `stop`. Raises EmbeddedServerError.
         """
         try:
             with self._lock:
@@ -160,7 +162,7 @@ class EmbeddedServer(ABC):
         self._await_ready(supervision)
 
     def stop(self) -> None:
-        """Stop the server in order and wait for its end; does nothing when it is not running, or not ours."""
+        """Stop the server in order and wait for its end. Does nothing when the server is not running, or not ours."""
         with self._lock:
             supervision, self._supervision = self._supervision, None
             if supervision is not None:
@@ -219,13 +221,13 @@ class EmbeddedServer(ABC):
 
 
 def find_note(path: Path, server: str) -> Note | None:
-    """The note of the process that runs, or ran, a home's server. It is no proof: its writer may have died."""
+    """The note of the process that runs, or ran, a home's server. The note is no proof: its writer may have died."""
     home = find_home(path)
     return None if home is None else read_note(home.state / f"{server}.lock")
 
 
 def find_running(path: Path, server: str) -> tuple[Home, Path] | None:
-    """The places of a home and the directory of sockets that a running server's owner has noted; None for none."""
+    """The places of a home, and the directory of sockets that a running server's owner has noted; or None."""
     home, note = find_home(path), find_note(path, server)
     if home is None or note is None or note.pid is None or note.runtime is None:
         return None
@@ -248,13 +250,14 @@ class Supervision:
 
     @property
     def predecessor_runtime(self) -> Path | None:
-        """The directory of the sockets of the last supervisor, also where it has removed them."""
+        """The directory of sockets that the last supervisor noted, even if that directory has been removed."""
         return None if self._lock.predecessor is None else self._lock.predecessor.runtime
 
     def open_runtime(self) -> Path:
         """Make the directory of this server's sockets and tell others where it is.
 
-        A predecessor's is removed if it died, and its place is taken: those who used that server find this one there.
+        The directory of a predecessor that died is removed. The new directory has the same path, so that processes that
+        used the old server find this one.
         """
         predecessor = self._lock.predecessor
         if predecessor is not None and predecessor.runtime is not None and predecessor.pid is not None:
@@ -264,7 +267,7 @@ class Supervision:
         return self._runtime
 
     def reopen_runtime(self) -> None:
-        """Make the directory of sockets once more where somebody has cleared it away. Raises EmbeddedServerError."""
+        """Make the directory of sockets again if it has been removed. Raises EmbeddedServerError."""
         if self._runtime is None or self._runtime.is_dir():
             return
         if make_runtime(self.home.account, before=self._runtime) != self._runtime:
@@ -296,7 +299,10 @@ class Supervision:
             os.close(log)
 
     def await_ready(self, ready: Callable[[], bool], *, timeout_s: float) -> None:
-        """Ask `ready` until it says yes; raises EmbeddedServerError, with the log, when the child ends or time does."""
+        """Call `ready` until it returns True.
+
+        Raises EmbeddedServerError, with the log, when the child ends or the time is over.
+        """
         child = self._child
         if child is None:
             raise EmbeddedServerError(f"the embedded {self.server} has not been launched")
@@ -340,10 +346,10 @@ def end_orphans(
     timeout_s: float,
     leaderless: Signals = SIGKILL,
 ) -> None:
-    """Wait until no process `belongs` to a server whose owner has died; those that lead get the signal, once.
+    """Wait until no process `belongs` to a server whose owner has died; send `number` once to each that `leads`.
 
-    The kernel has normally sent that signal already and the server is on its way out. Where the leader was killed, the
-    others get `leaderless`.
+    The kernel has normally sent that signal already, and the server is ending. Where no leading process is left, the
+    other processes get `leaderless`.
     """
     deadline = time.monotonic() + timeout_s
     signalled: set[int] = set()

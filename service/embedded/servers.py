@@ -1,4 +1,4 @@
-"""The two stores of a service: the ones it was told to use, and embedded ones for those it was not."""
+"""The two stores of a service: those whose URLs it was given, and embedded servers in place of the others."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -16,7 +16,7 @@ START_TIMEOUT_S = 30.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Servers:
-    """The addresses of the database and the cache; a context manager that stops what was started for it."""
+    """The addresses of the database and the cache; a context manager that stops the servers that were started here."""
 
     database_url: str = field(repr=False)  # for libpq; may hold a password
     redis_url: str = field(repr=False)  # for redis-py; may hold a password
@@ -47,10 +47,12 @@ def open_servers(
 ) -> Servers:
     """Open an embedded server in `home` for each URL that is None: another process's, or one that is started here.
 
-    Those that are started come up beside each other, and beside `meanwhile`, which is called once they are under way.
-    With `failed` they are kept running (`Keeper`), and it is called from another thread, with the reason, when one does
-    not stay alive. Raises EmbeddedServerError when one cannot be started, or is not ready within `start_timeout_s`
-    where another process starts it; call it in the main thread, early, since the servers end with it.
+    Servers that are started here start at the same time. `meanwhile` is called while they do, if there is one. With
+    `failed` the servers are kept running (`Keeper`). `failed` is called from another thread, with the reason, when a
+    server does not stay alive.
+
+    Raises EmbeddedServerError when a server cannot be started, or when another process starts it and it is not ready
+    within `start_timeout_s`. Call this in the main thread, early, since the servers end with that thread.
     """
     with ExitStack() as started:
         database = postgres.EmbeddedPostgres(home, private_root=private_root) if database_url is None else None

