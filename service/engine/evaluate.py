@@ -1,9 +1,9 @@
 """From a plan and a dataset to each individual's integer vector and its squared norm, in blocks of increasing slots.
 
 Every step is elementwise or exact integer addition over one individual's own entries, in slots that are never
-compacted, so that removing an individual changes no other's vector, norm or charge by a bit (theory: invariant A;
-tests/laws/test_separability.py). Where one block ends and the next begins depends on which individuals are chosen, and
-decides about memory alone. Floats occur only in `service.engine.sparse_vectors`.
+compacted. So removing an individual changes no other individual's vector, norm or charge by a bit (theory: invariant A;
+tests/laws/test_separability.py). The individuals that are chosen decide where one block ends and the next begins. That
+affects memory alone. Floats occur only in `service.engine.sparse_vectors`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -41,11 +41,12 @@ def contributions(
 ) -> Iterator[Block]:
     """The touched individuals with their vectors in grid steps, in at least one block.
 
-    An event table's rows are summed per individual before the norm is taken. Under the drop rule no query touches those
-    that have paused: to be left out would be for good. Unless `is_reduced`, norms are those of the vectors.
+    An event table's rows are summed per individual before the norm is taken. Without `touches_paused`, no paused
+    individual is touched: under the drop rule it would be left out for good. With `is_reduced` and a plan that reduces
+    the sum to one number, the norms are of what is charged (`service.engine.reduction`).
 
-    Raises BrokenInvariant, before the first block, if the plan's public bounds do not keep everything within int64, and
-    at any block that does not keep to them.
+    Raises BrokenInvariant before the first block, if the plan's public bounds do not keep everything within int64.
+    Raises BrokenInvariant at any block that exceeds these bounds.
     """
     accounts = memory.accounts
     if not touches_paused:
@@ -80,10 +81,10 @@ def contributions(
 
 
 def _only(blocks: Iterable[Block], chosen: Callable[[Integers | slice], Mask]) -> Iterator[Block]:
-    """The blocks, of which only those individuals are touched that `chosen` marks, by place (p,) of an index.
+    """The blocks, with only those individuals touched that `chosen` marks, by place (p,) of an index.
 
-    The account of a slot is that of its own individual, and is read before the block is debited: a function of its
-    record and the answers before. All of a block are looked at, exhausted, paused or not.
+    `chosen` reads the account of each slot before the block is debited: the account is a function of that individual's
+    record and of earlier answers. It looks at all individuals of a block, exhausted and paused ones too.
     """
     for block in blocks:
         index = block.touched.index
@@ -91,7 +92,10 @@ def _only(blocks: Iterable[Block], chosen: Callable[[Integers | slice], Mask]) -
 
 
 def _tallied_count(query: PreparedPlan) -> tuple[Unit, frozenset[str]] | None:
-    """One count and the columns by which it counts all events, each stored, where no clip binds; None for others."""
+    """The term of a query that is one count of all events, and the columns it counts by; None for other queries.
+
+    The columns are stored and no clip binds.
+    """
     plan, (item, *others) = query.plan, query.plan.layout.items
     if others or not item.is_unit or item.is_once:
         return None
@@ -109,7 +113,7 @@ def _tallied_count(query: PreparedPlan) -> tuple[Unit, frozenset[str]] | None:
 
 
 def _tallied(query: PreparedPlan, memory: DatasetMemory, term: Unit, names: frozenset[str]) -> Iterator[Contributions]:
-    """The individuals of a query whose norms are kept by page."""
+    """The individuals of a query whose norms are in the tallies of pages."""
     for number, page in memory.events(query.plan.rows.table).pages():
         yield from blocks_of(
             page.tally(names, query.codings),
@@ -123,7 +127,7 @@ def _tallied(query: PreparedPlan, memory: DatasetMemory, term: Unit, names: froz
 
 
 def _in_runs(query: PreparedPlan, pieces: Iterable[ChosenRows]) -> Iterator[Contributions]:
-    """The individuals of chosen rows, listed."""
+    """The individuals whose rows are chosen, in runs; each block lists the individuals in it."""
     rows_max = rows_in_run(entries=query.plan.layout.entries_of_row, is_of_events=query.is_of_events)
     return (_vectors(query, run, rows_max) for run in runs(pieces, rows_max))
 
@@ -138,7 +142,7 @@ def _vectors(query: PreparedPlan, run: Run, rows_max: int) -> Contributions:
 
 
 def _looked_up(query: PreparedPlan, memory: DatasetMemory, table: TableRows) -> Integers | None:
-    """The slots by way of the inverted indexes, where these suggest a small part of all; None: a scan is quicker."""
+    """The chosen slots by way of the inverted indexes; None where they suggest so many slots that a scan is quicker."""
     if not query.covers or memory.slots_used == 0:
         return None
     indexes = memory.people.indexes.whole
@@ -151,7 +155,7 @@ def _looked_up(query: PreparedPlan, memory: DatasetMemory, table: TableRows) -> 
 def _scanned(
     query: PreparedPlan, memory: DatasetMemory, table: TableRows, *, rows_max: int | None = None
 ) -> Iterator[tuple[RowView, Touched]]:
-    """All individuals, looked at one by one: each stretch of slots with its columns, at least one."""
+    """All individuals in stretches of slots, at least one: each stretch's columns, and the individuals chosen in it."""
     rows_max = rows_max or BLOCK_ROWS
     # An empty slot looks like a record of NULLs; only where such a record counts does it matter that the slot is empty.
     reads_slots = any(isinstance(column.formula, ReaderFormula) for column in query.plan.rows.columns.values())
@@ -184,7 +188,7 @@ def _of_events(query: PreparedPlan, memory: DatasetMemory) -> Iterator[ChosenRow
 
 
 def _event_rows(query: PreparedPlan, page: EventPage, table: TableRows) -> Iterator[Integers]:
-    """The selected rows of a page, in order; no individual has some in one array and some in another."""
+    """The selected rows of a page, in order, in several arrays; all rows of an individual are in the same array."""
     if query.covers:
         indexes = page.inverted(listings_of(query.covers), query.codings)
         cover = shortest(query.covers, indexes, rows=page.owners.size)
@@ -215,7 +219,7 @@ def _summed(query: PreparedPlan, run: Run, rows_max: int) -> Contributions:
 
 
 def _counted_once(query: PreparedPlan, entries: Entries) -> Entries:
-    """The entries of an individual's rows added up, with one row's value where an individual adds once."""
+    """The summed entries of individuals; an entry that counts an individual once gets the value of a single row."""
     if query.counted_once is None:
         return entries
     values = np.where(query.is_counted_once(entries.coordinates), query.counted_once.value, entries.values)
@@ -223,10 +227,11 @@ def _counted_once(query: PreparedPlan, entries: Entries) -> Entries:
 
 
 def _weighed(query: PreparedPlan, run: Run, entries: Entries) -> Entries:
-    """The entries with the weight of their individual: if n > k rows of it are selected and k count, each has k/n.
+    """The entries times the weight of their individual: k/n, if n > k of its rows are selected and k of them count.
 
-    An entry is trunc(k * sum / n), in whole numbers: the mean of a random choice of k rows. What is counted once in a
-    group has k over the number of the individual's groups. Every entry is multiplied and divided, weighed or not.
+    An entry is trunc(k * sum / n), in whole numbers: the mean over a random choice of k rows. For an entry that counts
+    an individual once in a group, n is the number of the individual's groups. Every entry is multiplied and divided,
+    even if its weight is one.
     """
     most = query.plan.rows.rows_kept
     if most is None or entries.values.size == 0:
@@ -242,9 +247,10 @@ def _weighed(query: PreparedPlan, run: Run, entries: Entries) -> Entries:
 
 
 def _of_one_row(query: PreparedPlan, term: SingleTerm, columns: Mapping[str, Codes], touched: Touched) -> Contributions:
-    """Contributions of individuals with one row each, and one entry of each row.
+    """The contributions of individuals with one row each, and one entry for each row.
 
-    A count or a histogram adds the same for every individual: norms are one number by the plan, not by chance.
+    A count or a histogram adds the same number for every individual. All norms are then known to be equal from the
+    plan.
     """
     coordinates = term.coordinates(columns, query.groups.bases(columns, touched.size))
     if isinstance(term, Unit):
@@ -273,7 +279,7 @@ def _of_one_row(query: PreparedPlan, term: SingleTerm, columns: Mapping[str, Cod
 
 
 def _single(query: PreparedPlan, entries: Entries) -> Contributions:
-    """Contributions of one entry each, none zero: the norm is the entry's size, and need not be searched for."""
+    """The contributions of individuals with one entry each, none zero; so each norm is the size of the entry."""
     values = _within_clip(query, entries.values)
     return Contributions(
         touched=Touched(entries.owners),
@@ -286,7 +292,7 @@ def _single(query: PreparedPlan, entries: Entries) -> Contributions:
 
 
 def _within_clip(query: PreparedPlan, values: Integers) -> Integers:
-    """Entries (k,), each an individual's only one, clipped. Raises BrokenInvariant beyond a clip that cannot bind."""
+    """Entries (k,), one for each individual, clipped. Raises BrokenInvariant for one beyond a clip that cannot bind."""
     size_max = isqrt(query.plan.scale.clip_squared_steps)
     if query.plan.scale.clip_binds:
         return np.clip(values, -size_max, size_max)
@@ -296,7 +302,7 @@ def _within_clip(query: PreparedPlan, values: Integers) -> Integers:
 
 
 def _together(query: PreparedPlan, entries: Entries) -> Contributions:
-    """Contributions of several entries each, none zero."""
+    """The contributions of individuals with several entries each, none zero."""
     return entries.contributions(
         dimension=query.plan.layout.dimension,
         norm_squared_max=query.plan.scale.clip_squared_steps,
@@ -306,7 +312,7 @@ def _together(query: PreparedPlan, entries: Entries) -> Contributions:
 
 
 def _moved(places: Integers, by: int) -> Integers:
-    """`places + by`, in place: the array is the caller's own, and large."""
+    """`places + by`, written into `places`: a large array that nobody else uses."""
     if by != 0:
         np.add(places, by, out=places)
     return places

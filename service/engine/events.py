@@ -1,11 +1,11 @@
 """Rows of events, each of one individual: column arrays per page of slots, sorted by slot.
 
-A page is rewritten when rows are added to it or erased from it, and no other page is touched: an append costs what its
-pages hold. The new page is built beside the old one and indexed by the same columns, so that putting it in the old
-one's place takes no time and no later query has to index it.
+Adding rows to a page or erasing rows from it rewrites the page, and no other page is touched. So an append costs what
+the pages that it changes hold. The new page is built beside the old page and indexed by the same columns. Putting it in
+the old page's place then takes no time, and no later query has to index it.
 
-No query makes an index or a tally: it does without those that are not made, and what it asked for is prepared beside
-the queries.
+No query makes an index or a tally. A query does without those that are not made, and they are prepared beside later
+queries.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,9 +26,9 @@ from service.query.schema import EventsTable
 T = TypeVar("T", bound=np.generic)
 
 TALLIES_MAX: Final = 8
-"""The most tallies of a table: each takes up to 18 bytes an individual."""
+"""The most tallies of a table: each takes up to 18 bytes for each individual."""
 SPLICED_MAX: Final = 256
-"""The most owners for whom a page is copied in stretches between them; for more, sorting all its rows is quicker."""
+"""The most changed owners for whom a page is copied in stretches; for more, sorting all its rows is quicker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,11 +42,11 @@ class EventPage:
 
     @property
     def made(self) -> tuple[Listing | frozenset[str], ...]:
-        """The listings whose indexes are made, and the sets of columns whose tallies are."""
+        """The listings whose indexes are made, and the sets of columns whose tallies are made."""
         return *self._inverted, *self._tallies
 
     def inverted(self, listings: Iterable[Listing], codings: Mapping[str, Coding]) -> dict[Listing, InvertedPages]:
-        """The inverted indexes of some listings, each over PAGE_SLOTS rows after the other; made where they are not."""
+        """The inverted indexes of some listings, one for every PAGE_SLOTS rows of the page; missing ones are made."""
         for listing in listings:
             if listing not in self._inverted:
                 codes, coding = listed_codes(listing, self.columns, codings), listed_coding(listing, codings)
@@ -56,7 +56,7 @@ class EventPage:
         return {listing: self._inverted[listing] for listing in listings}
 
     def tally(self, names: frozenset[str], codings: Mapping[str, Coding]) -> Tally:
-        """The tally by some columns; made where it is not."""
+        """The tally by some columns; a missing tally is made."""
         made = self._tallies.get(names)
         if made is None:
             columns = {name: self.columns[name] for name in sorted(names)}
@@ -69,16 +69,16 @@ class EventPage:
         return ends - np.searchsorted(self.owners, owners, side="left")
 
     def rows_max(self, owners: NDArray[np.uint16]) -> int:
-        """The most rows that any of `owners` (k,) has, or of all owners where that is quicker to count."""
+        """The most rows that any of `owners` (k,) has, or that any owner has where that is quicker to count."""
         few = owners.size <= SPLICED_MAX
         return int((self.rows_of(owners) if few else np.bincount(self.owners)).max(initial=0))
 
     def changed(
         self, gone: NDArray[np.uint16], owners: NDArray[np.uint16], columns: Mapping[str, Codes]
     ) -> "EventPage":
-        """Return this page without the rows of `gone` (increasing), and with further rows (k,) in any order.
+        """Return this page without the rows of the owners `gone` (increasing), and with further rows (k,) in any order.
 
-        An owner's rows stay in the order in which they came, those kept before those added.
+        An owner's rows stay in the order in which they came, rows that are kept before rows that are added.
         """
         if gone.size + owners.size > SPLICED_MAX:
             return self._sorted_anew(gone, owners, columns)
@@ -105,7 +105,7 @@ class EventPage:
     def _pieces(
         self, touched: NDArray[np.uint16], gone: NDArray[np.uint16], owners: NDArray[np.uint16]
     ) -> list[tuple[slice, slice]]:
-        """The rows of the page, and of those added after them, that make up the new page; stretch after stretch."""
+        """The stretches of this page's rows, and of added rows after each, that together make up the new page."""
         is_gone = np.isin(touched, gone)
         starts, stops = (np.searchsorted(self.owners, touched, side=side) for side in ("left", "right"))
         firsts, lasts = (np.searchsorted(owners, touched, side=side) for side in ("left", "right"))
@@ -136,14 +136,15 @@ class EventTable:
         return sum(page.owners.size for page in self._pages.values())
 
     def pages(self) -> Iterator[tuple[int, EventPage]]:
-        """The pages that hold rows, or held some, by increasing number; an empty one of a table that never held any."""
+        """The pages that hold or held rows, by increasing number; one empty page if the table never held any rows."""
         for number in sorted(self._pages) or [0]:
             yield number, self._pages.get(number) or self._empty_page()
 
     def admit(self, listing: Listing) -> bool:
-        """Tell whether the index by a column is made on every page; from then on it is wanted, if there can be one.
+        """Tell whether the index of this listing is made on every page; ask for it, if rows can be listed so.
 
-        Events are listed by one column: a pair would be kept once more for every page of them.
+        Events are listed by one column only: an index by a pair of columns would be kept once more for every page of
+        rows.
         """
         if listing not in self._indexed:
             return False
@@ -151,9 +152,9 @@ class EventTable:
         return self._is_ready(listing)
 
     def admit_tally(self, names: frozenset[str]) -> bool:
-        """Tell whether the tally by these columns is made on every page.
+        """Tell whether the tally by these columns is made on every page, and ask for it.
 
-        From now on it is wanted, if it is of the first TALLIES_MAX sets that are asked for.
+        Only the first TALLIES_MAX sets of columns that are asked for get a tally.
         """
         if len(self._tallied) < TALLIES_MAX:
             self._tallied.add(names)
@@ -161,11 +162,11 @@ class EventTable:
 
     @property
     def is_prepared(self) -> bool:
-        """Tell whether all that is wanted is made."""
+        """Tell whether all indexes and tallies that were asked for are made."""
         return all(map(self._is_ready, tuple(self._listed))) and all(map(self._is_ready, tuple(self._tallied)))
 
     def prepare(self) -> None:
-        """Make what is wanted, on pages as they are now. May run beside queries."""
+        """Make the indexes and tallies that were asked for, on pages as they are now. May run beside queries."""
         for page in tuple(self._pages.values()):
             self._prepare(page)
 
@@ -189,10 +190,11 @@ class EventTable:
         return (held + added)[places]
 
     def changed(self, gone: Integers, slots: Integers, columns: Mapping[str, Codes]) -> dict[int, EventPage]:
-        """The pages that are other ones without the rows of `gone` (increasing) and with further rows.
+        """Build the pages that change when the rows of the slots `gone` (increasing) go and further rows come.
 
-        `slots` (n,) in any order, a column (n,) for each declared one. Raises ValueError when an individual would hold
-        more than `rows_per_individual` rows: every query's overflow bound rests on that number.
+        Changes nothing. The further rows are of the individuals in `slots` (n,), in any order, with one column (n,) for
+        each declared column. Raises ValueError when an individual would hold more than `rows_per_individual` rows:
+        every query's overflow bound rests on that number.
         """
         order = np.argsort(slots >> PAGE_BITS, kind="stable")
         ordered = slots[order]
@@ -207,7 +209,7 @@ class EventTable:
         return pages
 
     def put(self, pages: Mapping[int, EventPage]) -> None:
-        """Put pages that were `changed` in the place of those that they were made from."""
+        """Put pages that `changed` has built in the place of the old ones."""
         self._pages.update(pages)
         self._ready.clear()
 
@@ -219,7 +221,7 @@ class EventTable:
         rows: Integers,
         columns: Mapping[str, Codes],
     ) -> EventPage | None:
-        """The new page; None where the old one stays as it is."""
+        """The new page; None where the old page stays as it is."""
         page = self._pages.get(number) or self._empty_page()
         if owners.size == 0 and not page.rows_of(gone).any():
             return None
@@ -241,7 +243,7 @@ def _spliced(old: NDArray[T], new: NDArray[T], pieces: Iterable[tuple[slice, sli
 
 
 def _by_page(slots: NDArray[np.int64]) -> Iterator[tuple[int, slice]]:
-    """Page number and place of each run of equal pages; `slots` come in order of their pages."""
+    """The page number of each run of slots on one page, and the run's place in `slots`, which are sorted by page."""
     pages = slots >> PAGE_BITS
     starts = np.flatnonzero(np.diff(pages, prepend=-1))
     for start, stop in zip(starts, [*starts, slots.size][1:], strict=True):

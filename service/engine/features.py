@@ -1,8 +1,9 @@
 """The features of rows, whole numbers in doubles: looked up in tables where a column has few values, else calculated.
 
-A table is made by the same arithmetic on every code of the column, so that it changes no feature, and where a line goes
-through all its values, features are made of the codes by that line. The form follows from declared bounds alone.
-Vectors come from blocks; beside them the features of one individual lie side by side in memory, as in a block.
+A table is made by the same arithmetic on every code of the column, so that the table changes no feature. Where one line
+goes through all values of a table, features are calculated from the codes by that line. Declared bounds alone decide
+between table, line and calculation. Vectors come from blocks. With vectors, the features of one individual lie side by
+side in memory, as they do in a block.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ Reals = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Lookup:
-    """A number feature by the code of a stored column."""
+    """A number feature, by the code of a stored column."""
 
     column: str
     values: Reals  # (codes,) feature steps, NULL last
@@ -33,7 +34,7 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Lines:
-    """Features in consecutive rows of a matrix that are lines in their codes, and are made of these together."""
+    """Features in consecutive rows of a matrix that are all lines in their codes, and are calculated together."""
 
     first: int
     spans: Reals  # (k, 1) the largest code of a value
@@ -43,7 +44,7 @@ class _Lines:
     needing: Integers  # the lines of which NULL leaves a row out
 
     def make(self, matrix: Reals, known: Mask) -> None:
-        """Put features in the place of codes (n, p); rows without a value that they need are not `known` (p,)."""
+        """Replace codes (n, p) in the matrix by features; mark rows as not `known` (p,) that lack a value they need."""
         own = matrix[self.first : self.first + self.spans.size]
         is_null = own > self.spans
         own *= self.slopes
@@ -54,7 +55,7 @@ class _Lines:
 
 
 class FeatureReader:
-    """The features of a query, made ready for many blocks of a table; `vectors` are its columns of them."""
+    """The features of a query, made ready for many blocks of a table; `vectors` has its columns of vectors."""
 
     def __init__(
         self,
@@ -69,9 +70,9 @@ class FeatureReader:
         self._lines = list(_lines(self._parts))
 
     def read(self, view: RowView, rows: slice | Integers) -> tuple[Reals, Mask]:
-        """The features (n, p) of the view's rows, and which of these (p,) have all values that they need.
+        """The features (n, p) of the view's rows, and which of the rows (p,) have all values that they need.
 
-        Where there are vectors, `rows` are slots.
+        If there are vectors among the features, `rows` are slots.
         """
         count = rows.stop - rows.start if isinstance(rows, slice) else rows.size
         size, known = self._features.size, np.ones(count, dtype=np.bool_)
@@ -96,12 +97,12 @@ class FeatureReader:
 
 
 def vectors_read(features: FeatureMap, memory: DatasetMemory) -> dict[str, VectorView]:
-    """The vectors of a dataset's individuals that are among the features, as they are now."""
+    """The present vectors of a dataset's individuals, for the columns of vectors among the features."""
     return {part.column: memory.people.vectors[part.column].view() for part in features.vectors}
 
 
 def _read_number(part: Number, lookup: Lookup | None, view: RowView, out: Reals, known: Mask) -> None:
-    """One feature in `out` (p,), looked up or calculated; rows without a value that it needs are not `known` (p,)."""
+    """Write one feature to `out` (p,), and mark rows as not `known` (p,) that lack a value they need."""
     if lookup is None:
         codes, span = view[part.column], part.span
         out[:] = _numbers(part, codes)
@@ -113,14 +114,14 @@ def _read_number(part: Number, lookup: Lookup | None, view: RowView, out: Reals,
 
 
 def _mark(part: OneHot, codes: Codes, out: Reals) -> None:
-    """One at each row's own code (p,) in `out` (n, p), zeros elsewhere."""
+    """Write one, in feature steps, to `out` (n, p) at each row's own code (p,), and zeros elsewhere."""
     out[:] = 0
     rows = np.flatnonzero(codes <= part.span)
     out[codes[rows].astype(np.int64), rows] = part.largest
 
 
 def _read_vectors(part: Vector, blocks: Iterable[tuple[int, Codes | None]], out: Reals, known: Mask) -> None:
-    """The numbers of each row in `out` (p, n), in feature steps; rows without a vector are not `known` (p,)."""
+    """Write each row's vector to `out` (p, n), in feature steps; rows without a vector are not `known` (p,)."""
     start = 0
     for count, rows in blocks:
         stretch = slice(start, start + count)
@@ -137,7 +138,7 @@ def _read_vectors(part: Vector, blocks: Iterable[tuple[int, Codes | None]], out:
 
 
 def _numbers(part: Number, codes: Codes) -> Reals:
-    """The values (p,) in feature steps, rounded half up; the fill, or zero, of NULL."""
+    """The values (p,) in feature steps, rounded half up; for NULL the fill, or zero."""
     steps = codes.astype(np.int64)
     steps += part.offset
     if part.shift < 0:
@@ -149,7 +150,7 @@ def _numbers(part: Number, codes: Codes) -> Reals:
 
 
 def _lookup(part: Number, root: str, columns: Mapping[str, QueryColumn], tables: Mapping[str, Codes]) -> Lookup:
-    """The feature by every code of the column that it is calculated of, NULL too."""
+    """The feature for every code, NULL too, of the column `root` that the feature is calculated from."""
     coding = columns[root].coding
     codes = np.arange(coding.null_code + 1).astype(coding.dtype)
     table = TableRows(stored={root: codes}, columns=columns, tables=tables)
@@ -160,9 +161,10 @@ def _lookup(part: Number, root: str, columns: Mapping[str, QueryColumn], tables:
 
 
 def _line(part: Number, found: Integers, values: Reals) -> tuple[float, float] | None:
-    """Slope and start of a feature that is a line in the root's codes: tried on all of them, as blocks work it out.
+    """The slope and the start of a line that gives the feature for every code of the root; None if no line does.
 
-    Arithmetic on many columns at once takes a third of the time of looking numbers up in tables.
+    The line is tried on all codes with the arithmetic that blocks use. This arithmetic on many columns at once takes a
+    third of the time of looking numbers up in tables.
     """
     unit, half = 2.0**part.shift, 0.5 if part.shift < 0 else 0.0
     slope = float(found[1] - found[0]) * unit if found.size > 2 else 0.0
@@ -175,7 +177,7 @@ def _line(part: Number, found: Integers, values: Reals) -> tuple[float, float] |
 
 
 def _lines(parts: Sequence[tuple[Number | OneHot | Vector, Lookup | None]]) -> Iterator[_Lines]:
-    """The lines among the features, those side by side together."""
+    """The features that are lines, those in consecutive rows together."""
     places = accumulate((part.size for part, _ in parts), initial=0)
     found = [
         (place, (lookup.values.size - 2, *lookup.line, part.fill or 0, part.fill is None))

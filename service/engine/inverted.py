@@ -1,13 +1,13 @@
-"""Inverted indexes: the rows of a page by the values of a column, or of two, so that few rows need not be looked for.
+"""Inverted indexes: the rows of a page by the values of one or two columns, so that a query can find few rows quickly.
 
-An index suggests and never decides. It lists every row that holds a value, and may list a row that held it before its
-individual was erased; the caller tests the rows that come on the columns themselves. So an answer through the index
+An index suggests rows and never decides. It lists every row that holds a value, and may list a row that held the value
+before its individual was erased. The caller then tests the columns of the listed rows. So an answer through the index
 is made of the very integers that a scan would have found.
 
-Of the table of individuals every column that can have an index may have one, and a few pairs of columns: a condition on
-both columns then lists the people that it concerns and few others. Two columns are listed as if they were one, with a
-code for each pair of values. A change of records brings new indexes of its pages along, built beside the old ones, so
-that no query has to index a page because an individual has joined.
+In the table of individuals, every column that can have an index may have one, and so may a few pairs of columns. An
+index by a pair lists few people besides those that meet a condition on both columns. Two columns are listed as if they
+were one, with a code for each pair of values. A change of records comes with new indexes of its pages, built beside the
+old ones, so that no query has to index a page because an individual has joined.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,25 +22,25 @@ from service.query.columns import Coding, coding_of
 from service.query.schema import CategoryColumn, Column, IntegerColumn
 
 Listing = tuple[str, ...]
-"""The columns, one or two, by whose codes rows are listed."""
+"""The one or two columns by whose codes rows are listed."""
 Columns = Mapping[str, NDArray[np.unsignedinteger]]
 PageOf = Callable[[str, int], NDArray[np.unsignedinteger]]
 """The codes of a column on one page."""
 VALUES_MAX: Final = 2**12  # with more, the edges of the lists would take more room than the lists
 PAIRS_MAX: Final = 2**14  # of values of two columns together: their edges take as much room as the lists
 PAIRED_MAX: Final = 8
-"""The most pairs of columns, the first that are asked for: each takes up to four bytes an individual."""
+"""The most pairs of columns with an index, the first pairs asked for: each takes up to four bytes an individual."""
 INSERTED_MAX: Final = 16
 """The most new individuals of a page that are inserted into its lists; for more, sorting the page is as quick."""
 
 
 def is_indexed(column: Column) -> bool:
-    """Tell whether a column has an index: public, read off its declaration."""
+    """Tell whether a column can have an index; this depends on its declaration alone."""
     return isinstance(column, (CategoryColumn, IntegerColumn)) and coding_of(column).span < VALUES_MAX
 
 
 def listed_coding(listing: Listing, codings: Mapping[str, Coding]) -> Coding:
-    """The coding of one column, or of pairs: those of the first column's lowest code come first."""
+    """The coding of one column, or of pairs; the pairs with the lowest code of the first column come first."""
     if len(listing) == 1:
         return codings[listing[0]]
     major, minor = (codings[name] for name in listing)
@@ -48,7 +48,7 @@ def listed_coding(listing: Listing, codings: Mapping[str, Coding]) -> Coding:
 
 
 def listed_codes(listing: Listing, columns: Mapping[str, Codes], codings: Mapping[str, Coding]) -> Codes:
-    """The codes (n,) of one column, or of pairs; a pair with a NULL is NULL. At most PAIRS_MAX pairs."""
+    """The codes (n,) of one column, or of at most PAIRS_MAX pairs. A pair in which a value is NULL is NULL."""
     if len(listing) == 1:
         return columns[listing[0]]
     (major, minor), (high, low) = (columns[name] for name in listing), (codings[name] for name in listing)
@@ -58,7 +58,7 @@ def listed_codes(listing: Listing, columns: Mapping[str, Codes], codings: Mappin
 
 
 class Inverted:
-    """Row numbers in order of their codes, and where each code's begin. Two bytes a row on a page of slots."""
+    """Row numbers in the order of codes, and where the rows of each code begin. Two bytes a row on a page of slots."""
 
     __slots__ = ("edges", "rows")
 
@@ -75,8 +75,8 @@ class Inverted:
     def with_rows(self, rows: Integers, codes: Codes) -> "Inverted":
         """Return this index with a few more `rows` (k,), by their `codes` (k,); NULLs are listed nowhere.
 
-        A row that is listed under its code already stays listed once. For a row this costs a copy of the lists, a tenth
-        of what sorting the page again does.
+        A row that is already listed under its code stays listed once. Inserting one row costs a copy of the lists, a
+        tenth of what sorting the page again costs.
         """
         places, values, listed = [], [], []
         for code, row in sorted(zip(codes.tolist(), rows.tolist(), strict=True)):
@@ -95,12 +95,12 @@ class Inverted:
 
 
 class InvertedPages:
-    """The inverted indexes of one column, page after page; never changed, only replaced."""
+    """The inverted indexes of one listing, page after page; never changed, only replaced."""
 
     __slots__ = ("_edges", "_pages", "_totals")
 
     def __init__(self, pages: Sequence[Inverted]) -> None:
-        """Join at least one page."""
+        """Join the indexes of at least one page."""
         self._pages = pages
         self._edges = np.stack([page.edges for page in pages])
         self._totals = self._edges.sum(axis=0)
@@ -110,32 +110,33 @@ class InvertedPages:
         return int(self._totals[high + 1] - self._totals[low])
 
     def rows(self, low: int, high: int) -> list[NDArray[np.unsignedinteger]]:
-        """The rows within each page listed under the codes from `low` to `high`: increasing under each code."""
+        """For each page, its rows listed under the codes from `low` to `high`: increasing under each code."""
         ends = zip(self._edges[:, low].tolist(), self._edges[:, high + 1].tolist(), self._pages, strict=True)
         return [page.rows[start:stop] for start, stop, page in ends]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Built:
-    """The new index of a listing: of the pages that have changed, and of all pages together."""
+    """The new index of a listing: of each page that has changed, and of all pages together."""
 
     pages: Mapping[int, Inverted]
     whole: InvertedPages
 
 
 class Indexes:
-    """Made page by page beside the queries, once one has asked or ahead of it; a change brings those of its pages."""
+    """The inverted indexes of individuals, built beside the queries; a change brings new indexes of its pages along."""
 
     def __init__(self, codings: Mapping[str, Coding], columns: frozenset[str]) -> None:
-        """`columns` are those that can have an index; `whole` is the index of each listing for which one is made."""
+        """Begin without indexes; only `columns` can have one. `whole` holds the index of each listing that has one."""
         self._codings, self._columns = codings, columns
         self.whole: dict[Listing, InvertedPages] = {}
         self._pages: dict[Listing, dict[int, Inverted]] = {}
 
     def admit(self, listing: Listing) -> bool:
-        """Tell whether rows are listed by these columns now; from then on they are wanted, if they can be listed.
+        """Tell whether the index of a listing is made; otherwise ask for it, if the listing can have one.
 
-        The first pairs asked for are given their place by that: it depends on what was declared and asked, on no data.
+        Only the first pairs that are asked for get an index. Which pairs these are depends on declarations and queries,
+        not on data.
         """
         if listing in self.whole:
             return True
@@ -145,11 +146,11 @@ class Indexes:
 
     @property
     def missing(self) -> tuple[Listing, ...]:
-        """The listings that are wanted, and whose indexes are not made."""
+        """The listings whose indexes were asked for and are not made."""
         return tuple(listing for listing in tuple(self._pages) if listing not in self.whole)
 
     def want(self, listings: Iterable[Listing]) -> None:
-        """Begin to keep the indexes of these listings."""
+        """Ask for the indexes of these listings."""
         for listing in listings:
             self._pages.setdefault(listing, {})
 
@@ -161,15 +162,15 @@ class Indexes:
 
     @property
     def made(self) -> tuple[Listing, ...]:
-        """The listings whose indexes are made."""
+        """The listings that have an index of some page."""
         return tuple(listing for listing, pages in tuple(self._pages.items()) if pages)
 
     def built(
         self, listings: Iterable[Listing], page_of: PageOf, came: Mapping[int, NDArray[np.int64]], *, count: int
     ) -> dict[Listing, Built]:
-        """The indexes as they will be on `count` pages, once people have come to some rows of some pages, `came`.
+        """The indexes as they will be on `count` pages, after people have come to the rows `came` of some pages.
 
-        `page_of` gives the columns as they will be. Nothing is changed here: `put` does so.
+        `page_of` gives the columns as they will be then. This changes nothing: `put` does so.
         """
         built = {}
         for listing in listings:
@@ -183,9 +184,10 @@ class Indexes:
         return built
 
     def put(self, pages: Iterable[int], built: Mapping[Listing, Built]) -> None:
-        """People have come to `pages`: take the indexes that were built for that.
+        """Take the indexes that were `built` for people who have come to `pages`.
 
-        Another listing, which a query has asked for since, is made again on those pages when it is next asked for.
+        A listing that a query has asked for meanwhile is not among them. Its index of these pages is made again when
+        the listing is next asked for.
         """
         for listing, made in tuple(self._pages.items()):  # atomic: a forecast may ask for another one meanwhile
             if listing not in built:

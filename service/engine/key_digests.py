@@ -1,8 +1,8 @@
-"""Keyed digests of individuals' keys: what random choices among individuals and their rows are made by.
+"""Keyed digests of individuals' keys and of rows, which decide random choices among individuals and their rows.
 
-A digest depends on the key and on the dataset's salt alone, so that nobody's choice depends on who else is there, on
-the order of arrival or on a slot. The salt lies beside the dataset and in its backups, and is shown to nobody: who has
-it and a key knows the choices for that individual, and nothing else.
+A digest depends on the key and on the dataset's salt alone. So nobody's choice depends on who else is there, on the
+order of arrival or on a slot. The salt is stored with the dataset and in its backups, and is shown to nobody. With the
+salt and a key one learns the choices for that individual, and nothing else.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ SALT_BYTES: Final = 32
 
 
 def key_digests(salt: bytes, keys: Sequence[Key]) -> NDArray[np.uint64]:
-    """The digests (n,) of some keys (n of them), as codes of the column of digests: 64 bits of BLAKE2b (RFC 7693)."""
+    """The digests (n,) of n keys, as codes of the column of digests: 64 bits of BLAKE2b (RFC 7693)."""
     begun = hashlib.blake2b(digest_size=8, key=salt, person=b"sparing key")
     digests = bytearray()
     for key in keys:
@@ -35,10 +35,10 @@ def key_digests(salt: bytes, keys: Sequence[Key]) -> NDArray[np.uint64]:
 
 
 def row_digests(salt: bytes, table: Table, keys: Sequence[Key], codes: Mapping[str, Codes]) -> NDArray[np.uint64]:
-    """The digests (n,) of rows (n of them): of the key, of the values that are not NULL, and of how often they came.
+    """The digests (n,) of n rows: of key and values that are not NULL, and of how many equal rows came before.
 
-    Neither the order of the rows nor that of the columns matters, and a column that is added later and is NULL does
-    not either. `codes` (n,) each are those of the upload. The kind of hash is that of keys.
+    Neither the order of the rows nor that of the columns matters. A column that is added later does not matter where it
+    is NULL. `codes` has the upload's codes (n,) by column. The hash is the one of `key_digests`.
     """
     nulls = {name: coding.null_code for name, coding in codings_of(table.columns).items() if name in codes}
     names = sorted(codes)

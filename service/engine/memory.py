@@ -1,12 +1,13 @@
-"""A dataset in memory: every individual in a slot of their own for ever, columns as unsigned codes by slot.
+"""A dataset in memory: every individual in a slot of its own for ever, columns as unsigned codes by slot.
 
-Slots are given by the caller and never re-packed, so that no individual's place, and nothing that is computed in it,
-depends on the other individuals (theory: separability). An empty slot holds null codes, and no individual is present in
-it. Per individual: 17 bytes of account, ten of counters, eight of a digest of the key, one of presence, the codes,
-and two to four for each inverted index.
+The caller gives the slots, and they are never re-packed. So no individual's place, and nothing that is computed in it,
+depends on the other individuals (theory: separability). An empty slot holds NULL codes, and no individual is present in
+it. An individual takes 17 bytes for its account, ten for counters, eight for a digest of its key and one for its
+presence, besides its codes, and two to four for each inverted index.
 
 Records change in two steps. `changed` builds new objects and touches nothing that a query reads, so that it may run on
-another thread while queries are answered; `put` sets them in the place of the old ones in far less time.
+another thread while queries are answered. `put` then sets the new objects in the place of the old ones, in far less
+time.
 """
 
 from collections.abc import Mapping
@@ -34,7 +35,7 @@ NO_SLOTS: Final = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Change:
-    """New objects for the records that a change touches, built from the records at `version`."""
+    """The new objects for the records that a change touches, built from the records at `version`."""
 
     version: int
     slots_used: int
@@ -43,15 +44,15 @@ class Change:
 
 
 class DatasetMemory:
-    """Records and accounts of one dataset; owned by one writer thread.
+    """The records and accounts of one dataset; owned by one writer thread.
 
     Adding and erasing check everything before they change anything.
     """
 
     def __init__(self, schema: Schema, *, slots_max: int = 0) -> None:
-        """An empty dataset, or an empty shard of one; `codings` are those of the columns of each table.
+        """Begin without individuals, for a dataset or for a shard; `codings` has the codings of each table's columns.
 
-        Room for the accounts of `slots_max` slots is reserved; unused, it takes no memory.
+        Room for the accounts of `slots_max` slots is reserved; unused room takes no memory.
         """
         self.schema = schema
         self.slots_used = self.version = 0
@@ -72,7 +73,7 @@ class DatasetMemory:
     def prepare(self) -> None:
         """Make the indexes and tallies that queries have asked for. May run beside queries, one call at a time.
 
-        Those of individuals wait for `take_prepared`.
+        The indexes of individuals come into use with `take_prepared`.
         """
         version = self.version
         self._prepared = version, self.people.prepared()
@@ -80,9 +81,10 @@ class DatasetMemory:
             table.prepare()
 
     def take_prepared(self) -> bool:
-        """Take the indexes that were made beside the queries, unless individuals' records have changed meanwhile.
+        """Take the indexes that `prepare` has made, unless individuals' records have changed meanwhile.
 
-        Return True if nothing is missing that a query has asked for. Only the thread that changes the records calls it.
+        Return True if no index or tally is missing that a query has asked for. Only the thread that changes the records
+        calls this.
         """
         (version, built), self._prepared = self._prepared, (self.version, {})
         if version == self.version and built:
@@ -91,19 +93,19 @@ class DatasetMemory:
         return has_all and all(table.is_prepared for table in self.tables_of_events.values())
 
     def index_categories(self) -> None:
-        """Index every category column of individuals where it is not indexed: after a load.
+        """Index each category column of individuals that has no index, after a load.
 
-        Whole numbers, pairs and events are indexed by `prepare` when first asked for: they take as much room, and many
-        are never asked.
+        `prepare` indexes whole numbers, pairs and events when they are first asked for: their indexes take as much
+        room, and many are never asked for.
         """
         self.people.index_categories()
 
     def events(self, table: str) -> EventTable:
-        """A table of events. Raises KeyError if there is none of that name."""
+        """A table of events. Raises KeyError if no table of events has this name."""
         return self.tables_of_events[table]
 
     def grow(self, slots: int) -> None:
-        """Make room for slots 0 to `slots` - 1; never shrinks."""
+        """Make room for slots 0 to `slots` - 1. The room never shrinks."""
         self.slots_used = max(self.slots_used, slots)
         size = self.people.size_for(slots)
         if size > self.people.present.size:
@@ -111,15 +113,16 @@ class DatasetMemory:
             self._grow_accounts(size)
 
     def null_codes(self, table: str, count: int) -> dict[str, Codes]:
-        """Columns of `count` NULLs: the record of an individual that is known by its events alone."""
+        """Columns of `count` NULLs, such as the record of an individual that is known by its events alone."""
         return null_codes(self.codings[table], self.vectors[table], count)
 
     def add_individuals(self, slots: Integers, codes: Mapping[str, Codes], limits: Integers) -> None:
-        """Put records (n of them) into empty slots and set the limits (units).
+        """Put n records into empty `slots` and set their `limits` (units).
 
-        The spent total of a slot stays, and so does a pause.
+        The spent total of a slot stays, and so does its pause.
 
-        Raises ValueError for a slot taken or named twice, a limit out of range, and codes that do not fit the columns.
+        Raises ValueError for a slot that is taken or named twice, a limit out of range, and codes that do not fit the
+        columns.
         """
         if limits.shape != slots.shape or (
             limits.size > 0 and not 0 <= limits.min() <= limits.max() <= LIMIT_UNITS_MAX
@@ -129,9 +132,10 @@ class DatasetMemory:
         self.accounts.set_limits(slots, limits)
 
     def add_events(self, table: str, slots: Integers, codes: Mapping[str, Codes]) -> None:
-        """Add rows (n of them) to the individuals in `slots`, in any order.
+        """Add n rows to the individuals in `slots`, in any order.
 
-        Raises ValueError for codes that do not fit the columns, or rows beyond the table's `rows_per_individual`.
+        Raises ValueError for codes that do not fit the columns, or for more than `rows_per_individual` rows of an
+        individual.
         """
         self.put(self.changed(added={table: (slots, codes)}))
 
@@ -140,7 +144,7 @@ class DatasetMemory:
         return self.tables_of_events[table].counts_with(slots)
 
     def erase(self, slot: int) -> None:
-        """Empty a slot: its record and its events go, its account stays, and no other slot is touched."""
+        """Empty a slot: the record and the events in it go, its account stays, and no other slot is touched."""
         if not 0 <= slot < self.people.present.size:
             raise IndexError(f"there is no slot {slot}")
         self.put(self.changed(emptied=np.array([slot])))
@@ -152,10 +156,11 @@ class DatasetMemory:
         replaced: Mapping[str, Integers] | None = None,
         added: Mapping[str, SlotCodes] | None = None,
     ) -> Change:
-        """Build what the records become when rows go and then others are `added`, by table.
+        """Build the records as they will be after some rows go and after that others are `added`, by table.
 
-        The slots `emptied` (increasing) lose the rows of all tables, those `replaced` the rows of one. Raises
-        ValueError as `add_individuals` and `add_events` do. Changes nothing, and may run beside queries.
+        The slots `emptied` (increasing) lose their rows in all tables. Slots `replaced` lose their rows in the table
+        that they are named for. Raises ValueError as `add_individuals` and `add_events` do. Changes nothing, and may
+        run beside queries.
         """
         version, tables = self.version, self.codings
         gone = {name: union([emptied, (replaced or {}).get(name, NO_SLOTS)]) for name in tables}
@@ -173,16 +178,17 @@ class DatasetMemory:
         )
 
     def make_room(self, slots: int) -> None:
-        """Bring the accounts of slots not given yet, up to `slots` - 1, into physical memory.
+        """Bring the accounts of slots that are not given yet, up to `slots` - 1, into physical memory.
 
-        They are zero before and after. May run beside queries; what the reserved room does not hold is left to `put`.
+        These accounts are zero before and after. May run beside queries. Only reserved room is brought in; `put` makes
+        any further room.
         """
         for values in (self._room.limits, self._room.room, self._room.paused):
             values[self.slots_used : slots] = 0
         self.counters.make_room(slice(self.slots_used, slots))
 
     def put(self, change: Change) -> None:
-        """Set a change in place. Raises ValueError when the records are others than those it was built from."""
+        """Set a change in place. Raises ValueError when the records have changed since the change was built."""
         if change.version != self.version:
             raise ValueError("the records have changed since the change was built")
         self.version += 1
@@ -193,7 +199,7 @@ class DatasetMemory:
         self.slots_used = max(self.slots_used, change.slots_used)
 
     def _grow_accounts(self, size: int) -> None:
-        """The accounts of `size` slots: more of the room, or of a larger room."""
+        """Use accounts for `size` slots, from the reserved room if it is large enough, else from larger room."""
         if size > self._room.size:
             room, added = self._room, _no_accounts(size - self._room.size)
             self._room = Accounts(
@@ -212,7 +218,7 @@ class DatasetMemory:
             raise ValueError("a slot is taken, or named twice")
 
     def _check(self, table: str, slots: NDArray[np.int64], codes: Mapping[str, Codes]) -> None:
-        """Refuse what does not fit; NULL is the largest code there is."""
+        """Refuse slots and codes that do not fit the table. Raises ValueError. NULL is the largest code there is."""
         if slots.dtype != np.int64 or slots.ndim != 1 or (slots.size > 0 and slots.min() < 0):
             raise ValueError("slots must be a row of int64, none negative")
         codings, vectors = self.codings[table], self.vectors[table]
@@ -229,7 +235,7 @@ class DatasetMemory:
 
 
 def null_codes(codings: Mapping[str, Coding], vectors: Mapping[str, VectorCoding], count: int) -> dict[str, Codes]:
-    """Columns of `count` NULLs of a table with these columns."""
+    """Columns of `count` NULLs, for a table whose columns have these codings."""
     codes: dict[str, Codes] = {
         name: np.full(count, coding.null_code, dtype=coding.dtype) for name, coding in codings.items()
     }

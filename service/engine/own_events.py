@@ -15,14 +15,14 @@ from service.query.working_memory import STRETCH_ROWS
 
 
 class OwnEventsReader:
-    """The totals of all individuals, whole numbers by slot: each is a function of its own events alone."""
+    """The totals of all individuals, whole numbers by slot. Each is a function of the individual's own events alone."""
 
     def __init__(self, formula: OwnTotal, coding: Coding, memory: DatasetMemory) -> None:
         self._formula, self._memory = formula, memory
         self._codes: Codes = (self._totals() - coding.offset).astype(coding.dtype)
 
     def codes(self, _table: TableRows, rows: slice | Integers) -> Codes:
-        """The codes (k,) of some individuals (k of them)."""
+        """The codes (k,) of the totals of k individuals."""
         return take(self._codes, rows)
 
     def _totals(self) -> Integers:

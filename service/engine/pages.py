@@ -1,12 +1,14 @@
 """The page, the unit in which everything by slot grows and is checkpointed, and two counters beside each account.
 
-They count the queries that charged an individual, and those that left it out, and are replayed from the ledger as spent
-totals are, so that counting does not read all entries. They stand here and not in the core: no charge and no limit
-depends on them. In a dataset with the drop rule the second one decides who takes part (`have_been_left_out`); elsewhere
-no answer depends on it. A query that touches a whole stretch is counted in one byte for each slot and counter, and the
-bytes of a page are added to its totals before they overflow: adding marks to bytes takes a fifth of the time of adding
-them to wider numbers. The byte of those left out is never taken back to zero by that, so that it alone tells whether a
-slot was ever left out.
+One counter counts the queries that charged an individual, and the other counts those that left it out. Both are
+replayed from the ledger as spent totals are, so that a count need not read all entries. The counters are here and not
+in the core because no charge and no limit depends on them. In a dataset with the drop rule the second counter decides
+who takes part (`have_been_left_out`). In other datasets no answer depends on it.
+
+A query that touches a whole stretch is counted in one byte for each slot and counter: adding marks to bytes takes a
+fifth of the time of adding them to wider numbers. The bytes of a page are added to its totals before they overflow. A
+byte of the second counter that is not zero never becomes zero by this. So this byte alone tells whether a slot was ever
+left out.
 """
 
 from collections.abc import Sequence
@@ -24,10 +26,10 @@ Counts = NDArray[np.uint32]
 FirstTicks = NDArray[np.uint16]
 Slots = NDArray[np.int64]
 PAGE_BITS: Final = PAGE_SLOTS.bit_length() - 1
-"""A slot within its page is exactly a uint16."""
+"""The bits of a slot's place within its page, which is exactly a uint16."""
 _CHARGED, _LEFT_OUT = 0, 1
 _RECENT_MAX: Final = 254
-"""A byte holds these, and one that stays."""
+"""The most queries that the bytes of a page count: a byte holds these and the one that stays in it."""
 _PAGES_APART: Final = 37  # pages overflow at different queries
 
 
@@ -35,8 +37,8 @@ _PAGES_APART: Final = 37  # pages overflow at different queries
 class PageTotals:
     """The replay of the ledger for one page: `spent` units, and how many queries `charged` each slot or `left_out` it.
 
-    `ticks` are the ticks of the monitor at which each slot was counted first, 0 for none. All are (PAGE_SLOTS,); spent
-    is int64, the counters are uint32, the ticks uint16; of these there may be none at all, which stands for zeros.
+    `ticks` are the ticks of the monitor at which each slot was counted first, 0 for none. Each array is (PAGE_SLOTS,).
+    `spent` is int64, the counters are uint32 and `ticks` are uint16. An empty array `ticks` stands for zeros.
     """
 
     spent: NDArray[np.int64]
@@ -62,9 +64,9 @@ def pages_for(slots: int) -> int:
 
 
 def union(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """The slots that any of `parts` has, none negative: increasing, each once.
+    """The slots that are in any of `parts`, none negative: increasing, each once.
 
-    As np.unique of all of them would give, which takes fifty times as long for a million.
+    np.unique gives the same, and takes fifty times as long for a million slots.
     """
     is_in = np.zeros(max((int(part.max(initial=-1)) for part in parts), default=-1) + 1, dtype=np.bool_)
     for part in parts:
@@ -73,7 +75,7 @@ def union(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def pages_of(slots: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The pages that hold `slots` (n,), in any order: increasing, each once."""
+    """The pages that hold `slots` (n,), which may be in any order: increasing, each page once."""
     pages = slots >> PAGE_BITS
     if pages.size <= FEW:
         return np.array(sorted(set(pages.tolist())), dtype=np.int64)
@@ -81,13 +83,13 @@ def pages_of(slots: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class Counters:
-    """Two counters for each slot, 10 bytes in all: the queries that charged it, and those that left it out.
+    """Two counters for each slot, 10 bytes in all: the queries that charged it, and the queries that left it out.
 
-    One writer thread owns them.
+    One writer thread owns the counters.
     """
 
     def __init__(self, slots_max: int = 0) -> None:
-        """Begin without slots. Room for `slots_max` is reserved; unused, it takes no memory."""
+        """Begin without slots. Room for `slots_max` slots is reserved; unused room takes no memory."""
         self._size = 0
         self._totals: Counts = np.zeros((2, slots_max), dtype=np.uint32)
         self._recent = np.zeros((2, slots_max), dtype=np.uint8)
@@ -117,20 +119,20 @@ class Counters:
         return self._of(_LEFT_OUT, slots)
 
     def have_been_left_out(self, touched: Touched) -> NDArray[np.uint8]:
-        """Positive where a query has ever left out a place of `touched`, (p,). Raises IndexError for a slot beyond."""
+        """Positive (p,) at places of `touched` that a query has ever left out. Raises IndexError for a slot beyond."""
         if touched.end > self._size:
             raise IndexError("slots must be within the counters")
         ever: NDArray[np.uint8] = self._recent[_LEFT_OUT][touched.index]
         return ever
 
     def set(self, slots: slice, charged: Counts | int, left_out: Counts | int) -> None:
-        """Set the counters of some slots, of a load."""
+        """Set the counters of some slots, after a load."""
         ever = np.greater(left_out, 0).astype(np.uint8)
         self._totals[_CHARGED, slots], self._totals[_LEFT_OUT, slots] = charged, left_out - ever
         self._recent[_CHARGED, slots], self._recent[_LEFT_OUT, slots] = 0, ever
 
     def grow(self, size: int) -> None:
-        """Use counters for `size` slots: more of the room, or of a larger room."""
+        """Use counters for `size` slots, from the reserved room if it is large enough, else from larger room."""
         missing = size - self._totals.shape[1]
         if missing > 0:
             self._totals = np.concatenate([self._totals, np.zeros((2, missing), dtype=np.uint32)], axis=1)
@@ -140,11 +142,11 @@ class Counters:
         self._queries += [page * _PAGES_APART % _RECENT_MAX for page in pages]
 
     def make_room(self, slots: slice) -> None:
-        """Bring the counters of slots not given yet into physical memory. They are zero before and after."""
+        """Bring the counters of slots that are not given yet into physical memory. They are zero before and after."""
         self._totals[:, slots] = self._recent[:, slots] = 0
 
     def count(self, touched: Touched, active: NDArray[np.bool_]) -> None:
-        """One more query: it charged the places `active` (p,) of `touched`, and left out the other touched ones.
+        """Count one more query: it charged the places `active` (p,) of `touched`, and left out the other touched ones.
 
         Raises IndexError for a slot beyond the counters.
         """
@@ -164,7 +166,7 @@ class Counters:
             recent += counted.view(np.uint8)
 
     def take_back(self, touched: Touched, active: NDArray[np.bool_]) -> None:
-        """The query that was counted last, or any earlier one, has never been."""
+        """Undo the count of a query: the last one, or an earlier one."""
         for page in range(len(self._queries)):
             self._settle(page)
         self._totals[_CHARGED, touched.slots(active)] -= 1
@@ -174,12 +176,12 @@ class Counters:
         self._recent[_LEFT_OUT, out] = are_more
 
     def _of(self, number: int, slots: Slots | slice) -> Counts:
-        """One of the counters; of a slice, the slots that there are."""
+        """The values of one of the two counters for `slots`; of a slice only the slots that exist."""
         counted: Counts = self._totals[number, : self._size][slots] + self._recent[number, : self._size][slots]
         return counted
 
     def _spare(self, stretch: slice) -> None:
-        """Make room in the bytes of a stretch's pages for one more query."""
+        """Make sure that the bytes of a stretch's pages can count one more query."""
         for page in range(stretch.start >> PAGE_BITS, pages_for(stretch.stop)):
             if self._queries[page] == _RECENT_MAX:
                 self._settle(page)

@@ -1,9 +1,8 @@
 """The table of individuals in memory: columns by slot, whose slot holds a record, and the inverted indexes.
 
-A change is built beside what it is for and then set in its place. Few records on pages that are there already are
-written into the columns; for many, or where the columns must grow, whole new columns are built and exchanged by
-reference, so that setting them in place takes no longer for a million records than for a thousand. Vectors are always
-exchanged.
+A change is built beside the table and then set in place. Few records on existing pages are written into the columns.
+For many records, or where the columns must grow, whole new columns are built, and exchanged by reference. So setting
+them in place takes no longer for a million records than for a thousand. Vectors are always exchanged.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,15 +24,15 @@ from service.query.vector_columns import VectorCoding
 
 Columns = dict[str, Codes]
 SlotCodes = tuple[Integers, Mapping[str, Codes]]
-"""Slots (n,) and the codes of each column (n,)."""
+"""Slots (n,), and the codes (n,) of each column."""
 
 WRITTEN_MAX: Final = 1024
-"""The most records that are written into the columns in place, in below 10 us a column; else these are exchanged."""
+"""The most records that are written into the columns in place, in below 10 us a column; more exchange the columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PeopleChange:
-    """A change of the table: all columns anew (`whole`), or some records to be written, and new indexes."""
+    """A change of the table: either all columns anew (`whole`) or some records to be written, and new indexes."""
 
     emptied: Integers
     people: SlotCodes
@@ -44,9 +43,9 @@ class PeopleChange:
 
 
 class People:
-    """The records of individuals, one to a slot: `columns` by slot, and in which slots `present` there is a record.
+    """The records of individuals, one to a slot: `columns` by slot, and `present`, which tells the slots with a record.
 
-    Both are of whole pages. `vectors` are columns apart, in blocks.
+    `columns` and `present` are of whole pages. `vectors` are separate columns, in blocks.
     """
 
     def __init__(
@@ -65,7 +64,8 @@ class People:
     def size_for(self, slots: int) -> int:
         """The number of slots that the columns will have once there is room for `slots`.
 
-        An eighth more than is held already, so that a dataset that grows page by page is not copied for every page.
+        Columns that must grow grow by an eighth or more, so that a dataset that grows page by page is not copied for
+        every page.
         """
         held, needed = self.present.size // PAGE_SLOTS, pages_for(slots)
         return (held if needed <= held else max(needed, held + held // 8)) * PAGE_SLOTS
@@ -75,18 +75,18 @@ class People:
         self.present, self.columns = self._copied(size)
 
     def index_categories(self) -> None:
-        """Index every category column where it is not indexed."""
+        """Index each category column that has no index."""
         self.indexes.want(self._categories)
         self.indexes.take(self.prepared())
 
     def prepared(self) -> dict[Listing, Built]:
-        """The indexes that are wanted and not made, of the columns as they are. Changes nothing."""
+        """The indexes that were asked for and are missing, built from the present columns. Changes nothing."""
         columns = self.columns
         count = self.present.size // PAGE_SLOTS
         return self.indexes.built(self.indexes.missing, _page_of(columns), {}, count=count) if count else {}
 
     def holds_any(self, slots: Integers, *, but: Integers) -> bool:
-        """Tell whether one of `slots`, other than those `but`, holds a record."""
+        """Tell whether any of `slots`, except those in `but`, holds a record."""
         known = slots[slots < self.present.size]
         taken = known[self.present[known]]
         if taken.size == 0:
@@ -96,7 +96,7 @@ class People:
         return bool(is_other[taken].any())
 
     def changed(self, emptied: Integers, people: SlotCodes, *, slots_used: int) -> PeopleChange:
-        """Build what becomes of the table once some slots are emptied and `people` have records. Changes nothing."""
+        """Build the table as it will be after some slots are emptied and `people` have records. Changes nothing."""
         slots, codes = people
         emptied = emptied[emptied < self.present.size]  # beyond, every slot is empty
         size = self.size_for(slots_used)
@@ -118,7 +118,7 @@ class People:
         )
 
     def put(self, change: PeopleChange) -> None:
-        """Set a change in place; the table is as it was when the change was built."""
+        """Set a change in place. The table must be as it was when the change was built."""
         if change.whole is None:
             self._write(self.present, self.columns, change.emptied, change.people)
         else:
@@ -147,7 +147,7 @@ class People:
     def _as_written(
         self, emptied: Integers, slots: Integers, codes: Mapping[str, Codes], order: Integers
     ) -> Callable[[str, int], Codes]:
-        """The columns of a page as they will be once records are written into them, in the `order` of their slots."""
+        """The columns of a page as they will be after records are written; `order` sorts the records by slot."""
         slots, codes = slots[order], {name: codes[name][order] for name in self.columns}
 
         def page_of(name: str, page: int) -> Codes:
@@ -167,7 +167,7 @@ def _page_of(columns: Columns) -> Callable[[str, int], Codes]:
 
 
 def _parts(slots: Integers) -> list[tuple[int, slice]]:
-    """Page and place of each page's run of `slots`, which increase."""
+    """The page of each run of `slots`, which increase, on one page, and the run's place."""
     pages = pages_of(slots)
     edges = np.searchsorted(slots >> PAGE_BITS, [*pages.tolist(), np.iinfo(np.int64).max])
     return [
@@ -176,7 +176,7 @@ def _parts(slots: Integers) -> list[tuple[int, slice]]:
 
 
 def as_slice(slots: Integers) -> Integers | slice:
-    """Consecutive slots as a slice, into which numpy copies without looking at each."""
+    """Consecutive slots as a slice, by which numpy copies without looking at each slot; other slots as they are."""
     if slots.size > 0 and int(slots[-1]) - int(slots[0]) + 1 == slots.size and bool((np.diff(slots) == 1).all()):
         return slice(int(slots[0]), int(slots[-1]) + 1)
     return slots

@@ -1,4 +1,4 @@
-"""A plan made ready for the rows of one table: which of them it chooses, and what each of those adds."""
+"""A plan made ready for the rows of one table: which of them it chooses, and what each chosen row adds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from service.query.schema import EventsTable
 
 
 def prepared(plan: Plan, memory: DatasetMemory) -> "PreparedPlan":
-    """The plan for its table in memory. Raises BrokenInvariant unless its public bounds keep all within int64."""
+    """The plan made ready for its table in memory. Raises BrokenInvariant unless its bounds keep all within int64."""
     table = memory.schema.tables[plan.rows.table]
     codings = {**memory.codings[plan.rows.table], **{name: column.coding for name, column in plan.rows.columns.items()}}
     is_of_events = isinstance(table, EventsTable)
@@ -46,7 +46,7 @@ def prepared(plan: Plan, memory: DatasetMemory) -> "PreparedPlan":
 
 
 def _readers(plan: Plan, memory: DatasetMemory, tables: Mapping[str, Codes]) -> dict[str, ColumnReader]:
-    """The readers of the columns that have one."""
+    """The readers of the columns that need one."""
     readers: dict[str, ColumnReader] = {}
     for name, column in plan.rows.columns.items():
         if isinstance(column.formula, Predicted):
@@ -58,7 +58,7 @@ def _readers(plan: Plan, memory: DatasetMemory, tables: Mapping[str, Codes]) -> 
 
 
 class Sieve(NamedTuple):
-    """One condition of all that have to hold."""
+    """One of the conditions that a row has to meet."""
 
     condition: Predicate
     select: Select
@@ -80,7 +80,7 @@ class PreparedPlan:
 
     @cached_property
     def select(self) -> Select:
-        """All sieves at once, for rows of which nothing is known."""
+        """All conditions at once, for rows of which nothing is known."""
         return every([sieve.select for sieve in self.sieves])
 
     @cached_property
@@ -90,13 +90,13 @@ class PreparedPlan:
 
     @cached_property
     def alone(self) -> SingleTerm | None:
-        """The one term of a query whose rows are each an individual's only one, and add one entry; None of others."""
+        """The only term of a query, if individuals have one row each and the term gives one entry; else None."""
         term, *others = self.terms
         return None if self.is_of_events or others or isinstance(term, Spread) else term
 
     @cached_property
     def stack(self) -> Stack:
-        """The terms of one entry for each row, as one."""
+        """The terms of one entry for each row, joined in one."""
         return stacked(self.singles, self.codings)
 
     @cached_property
@@ -107,15 +107,15 @@ class PreparedPlan:
         return self.plan.rows.group_by
 
     def _known_by(self, name: str) -> str:
-        """The column that is NULL where `name` is: for a weight, the column of the value that it belongs to."""
+        """The column that is NULL where `name` is: for a weight, the column that has the weight."""
         column = self.plan.rows.columns.get(name)
         return column.formula.column if column is not None and isinstance(column.formula, Weighted) else name
 
     @cached_property
     def _tested(self) -> tuple[str, ...]:
-        """The required columns that no condition tests: where a single item lists its values, they are a condition.
+        """The required columns in which `choose` looks for NULL. The listed values of an item are a condition already.
 
-        None where rows are weighed: an individual's weight is that of all rows that the conditions select.
+        Empty where rows are weighed: an individual's weight depends on all rows that the conditions select.
         """
         if self.plan.rows.rows_kept is not None:
             return ()
@@ -123,21 +123,21 @@ class PreparedPlan:
 
     @cached_property
     def counted_once(self) -> Unit | None:
-        """The count of individuals, to whose coordinate of a group an individual adds once; None without one."""
+        """The term that counts individuals, each once in a group; None without such a term."""
         for item, term in zip(self.plan.layout.items, self.terms, strict=True):
             if item.is_once and isinstance(term, Unit) and self.is_of_events:
                 return term
         return None
 
     def is_counted_once(self, coordinates: Integers) -> Mask:
-        """The mask of the coordinates (m,) that are of the count of individuals, (m,)."""
+        """The mask (m,) of the coordinates (m,) that belong to the count of individuals."""
         offset = -1 if self.counted_once is None else self.counted_once.offset
         is_once: Mask = coordinates % self.plan.layout.block == offset
         return is_once
 
     @cached_property
     def item_clips(self) -> ItemClips | None:
-        """The clips of the select items, where each has one."""
+        """The clips of the select items, if each item has one; else None."""
         squares, layout = self.plan.scale.clips_squared, self.plan.layout
         if not squares:
             return None
@@ -158,15 +158,16 @@ class PreparedPlan:
         return frozenset(self.plan.rows.group_by).union(term.column for term in self.terms if term.column is not None)
 
     def choose(self, columns: Mapping[str, Codes], out: Mask) -> None:
-        """Write to `out` (n,) which rows of `columns` (n,) have an entry, as far as that is the same for all items."""
+        """Write to `out` (n,) which rows of `columns` (n,) have an entry, as far as this is the same for all items."""
         self.select(columns, out)
         for name in self._tested:
             np.logical_and(out, columns[name] <= self.codings[name].span, out=out)
 
     def among(self, table: TableRows, candidates: Integers, cover: Cover) -> Integers:
-        """The rows of a table, among increasing `candidates` (c,), that have an entry: those that `choose` would mark.
+        """The rows of a table that `choose` would mark, among increasing `candidates` (c,).
 
-        One sieve after the other, each on what the last has left; those that the `cover` has been through go last.
+        One condition after the other tests the rows that the conditions before have left. Conditions that the `cover`
+        has already met go last.
         """
         rows, sieves = candidates, self.sieves
         if len(sieves) > 1:
@@ -181,9 +182,10 @@ class PreparedPlan:
         return rows
 
     def counted(self, table: TableRows, rows: Integers) -> tuple[Integers, Integers | None]:
-        """Those of the selected rows of events (k,) that have an entry, and how many rows of each one's individual are.
+        """The selected rows (k,) of events that have an entry, and for each how many selected rows its individual has.
 
-        None where all rows count. All selected rows of an individual are among the k: with NULL they count too.
+        The numbers are None where all rows count. Otherwise they include rows with NULL; `rows` has all selected rows
+        of an individual.
         """
         if self.plan.rows.rows_kept is None or table.owners is None:
             return rows, None
@@ -195,9 +197,9 @@ class PreparedPlan:
         return rows, selected
 
     def entries(self, columns: Mapping[str, Codes], slots: Integers) -> Entries:
-        """The entries of chosen rows (k of them), row by row and item by item.
+        """The entries of k chosen rows, row by row and item by item.
 
-        `columns` (k,) are those of `added`, and `slots` (k,) the individuals that the rows are of.
+        `columns` (k,) are those of `added`, and `slots` (k,) are the individuals of the rows.
         """
         bases = self.groups.bases(columns, slots.size)
         if len(self.terms) == 1 and self.singles:
@@ -220,7 +222,7 @@ class PreparedPlan:
         return side_by_side([singles, *spreads], slots)
 
     def _of_singles(self, columns: Mapping[str, Codes], bases: Integers) -> tuple[Integers, Integers, Mask]:
-        """The coordinates and values of terms of one entry, row by row, and whether they are there."""
+        """The coordinates and values of the terms of one entry, row by row, and which of them are not NULL."""
         codes = self.stack.codes(columns, bases.size)
         places, values = self.stack.coordinates(codes, bases), self.stack.values(codes)
         return places.T.reshape(-1), values.T.reshape(-1), self.stack.known(codes).T.reshape(-1)

@@ -1,9 +1,10 @@
 """From a plan of products to each individual's features and errors, in blocks of increasing slots.
 
-Features, parameters and errors are whole numbers in doubles. A prediction's argument is a sum below 2^53, and so the
-same in any order of its additions, for one individual as for a block. What follows is elementwise: the argument is
-rounded to 2^-10 and looked up in a table, the error is rounded to its steps, scaled to the clip, truncated and
-measured. Every individual of a block takes this way, whatever its record, and an untouched one has an error of zero.
+Features, parameters and errors are whole numbers in doubles. The argument of a prediction is a sum below 2^53, and so
+it is the same in any order of its additions, for one individual as for a block. The next steps are elementwise: the
+argument is rounded to 2^-10 and looked up in a table, then the error is rounded to its steps, scaled to the clip,
+truncated and measured. Every individual of a block takes these steps, whatever its record. An untouched individual has
+an error of zero.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,7 +27,7 @@ from service.query.product_plan import Model, ProductPlan
 def products(
     plan: Plan, product: ProductPlan, reader: FeatureReader, stretches: Iterable[tuple[RowView, Touched]]
 ) -> Iterator[OuterProducts]:
-    """The vectors of the individuals of each stretch. Raises BrokenInvariant for one beyond the plan's bounds."""
+    """The vectors of the individuals of each stretch. Raises BrokenInvariant for a vector beyond the plan's bounds."""
     parameters = None if product.model is None else product.model.parameters.astype(np.float64)
     for view, touched in stretches:
         features, known = reader.read(view, touched.index)
@@ -43,7 +44,7 @@ def products(
 
 
 def _errors(product: ProductPlan, model: Model, arguments: Reals, view: RowView) -> tuple[Reals, Mask]:
-    """The errors (classes, p), prediction less target in whole steps, and which rows have a target (p,)."""
+    """The errors (classes, p), prediction less target, in whole steps; and which rows have a target (p,)."""
     codes, unit_log2 = view[model.target], product.features.step_log2 + model.parameter_log2
     has_target = codes <= model.target_span
     if model.loss == "squared":
@@ -61,7 +62,7 @@ def _errors(product: ProductPlan, model: Model, arguments: Reals, view: RowView)
 
 
 def _square(plan: Plan, index: slice | NDArray[np.int64], marks: Mask, features: Reals, peak: int) -> OuterProducts:
-    """The individuals whose features are multiplied with each other, within the clip."""
+    """The products of the individuals' features with each other, within the clip."""
     norms = squared_norms(features, None) * marks
     block = OuterProducts(touched=Touched(index, marks), norms_squared=norms, left=features, right=None, peak=peak**2)
     beyond = np.flatnonzero(norms > plan.scale.clip_squared_steps)
@@ -73,9 +74,10 @@ def _square(plan: Plan, index: slice | NDArray[np.int64], marks: Mask, features:
 def _gradient(
     plan: Plan, product: ProductPlan, index: slice | NDArray[np.int64], errors: Reals, features: Reals
 ) -> OuterProducts:
-    """The individuals whose errors (classes, p) are multiplied with their features, within the clip.
+    """The products of the individuals' errors (classes, p) with their features, within the clip.
 
-    The norm of a product is that of both factors, so that the clip bounds the error beside the individual's features.
+    The norm of a product is the product of both norms, so the clip bounds the error by the norm of the individual's
+    features.
     """
     lengths = squares_of(features)
     bounds = plan.scale.clip_squared_steps // np.maximum(lengths, 1)

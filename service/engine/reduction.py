@@ -1,19 +1,21 @@
 """One number of the exact vector sum, and the most by which each individual's vector can change it.
 
-Feldman and Zrnic (2021), Example 2.7: where g is L-Lipschitz in the vector of an individual and the zero vector stands
-for its absence, g of the sum with Gaussian noise costs it L^2 ||v||^2 / (2 sigma^2). Both functions here are. Let S be
-the sum with v, in whole steps of the grid.
+Feldman and Zrnic (2021), Example 2.7: let g be L-Lipschitz in the vector v of an individual, and let the zero vector
+stand for its absence. Then g of the sum with Gaussian noise costs the individual L^2 ||v||^2 / (2 sigma^2). Both
+functions here, maximum and norm, are 1-Lipschitz. Let S be the sum with v, in whole steps of the grid.
 
-Maximum: at each j, S_j - |v_j| <= (S - v)_j <= S_j + |v_j|, so that |max(S) - max(S - v)| <= max_j |v_j|, which is what
-is charged. It is never more than the norm, and a whole number.
+Maximum: at each j, S_j - |v_j| <= (S - v)_j <= S_j + |v_j|, so that |max(S) - max(S - v)| <= max_j |v_j|. This bound is
+charged. It is a whole number and never more than the norm.
 
-Norm: | ||S|| - ||S - v|| | <= ||v|| by the triangle inequality. An answer has whole steps: the norm is rounded, once.
-Let r(x) be a whole number less than a step from x, such as the one next to it, or the one below. Then |r(||S||) -
-r(||S - v||)| is below ||v|| + 2, and as a whole number at most ceil(||v||) + 1, which is charged. For an r that is
-monotone and moves with whole steps ceil(||v||) would do; with a step more, at most 2^-16 of a charge at the clip, the
-charge holds for any way of rounding. The grid is so fine that the clip has 2^18 steps or more.
+Norm: | ||S|| - ||S - v|| | <= ||v|| by the triangle inequality. An answer has whole steps, so the norm is rounded,
+once. Let r(x) be a whole number less than a step from x, such as the nearest one, or the one below. Then |r(||S||) -
+r(||S - v||)| is below ||v|| + 2, and as a whole number at most ceil(||v||) + 1. This bound is charged. For an r that is
+monotone and moves with whole steps, ceil(||v||) would do. With the additional step the charge holds for any way of
+rounding, and is larger by at most 2^-16 of a charge at the clip, since the grid is so fine that the clip has 2^18 steps
+or more.
 
-Both take the same steps whatever the numbers are: all coordinates are looked at, and a root has a digit for each bit.
+Both functions take the same steps whatever the numbers are: all coordinates are looked at, and a root has a digit for
+each bit.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -37,9 +39,9 @@ _WHOLE: Final = np.zeros(1, dtype=np.int64)  # where the one vector begins
 
 
 def priced(blocks: Iterable[Block], reduce: Reduce) -> Iterator[Contributions]:
-    """The blocks with the squares (p,) of what each individual is charged for, in the place of squared norms.
+    """The blocks with the squares (p,) of what each individual is charged for, in place of squared norms.
 
-    For the maximum, entries of one individual are at different coordinates. Raises BrokenInvariant for products.
+    For the maximum, an individual's entries must be at different coordinates. Raises BrokenInvariant for products.
     """
     for block in blocks:
         if isinstance(block, OuterProducts):
@@ -48,7 +50,7 @@ def priced(blocks: Iterable[Block], reduce: Reduce) -> Iterator[Contributions]:
 
 
 def reduced(total: Integers, reduce: Reduce) -> int:
-    """The number of an exact sum (dimension,), int64 steps, whose squared norm is at most 2^122."""
+    """The number that `reduce` makes of an exact sum (dimension,) of int64 steps; its squared norm is at most 2^122."""
     return _OF_SUM[reduce](total)
 
 
@@ -62,12 +64,12 @@ def _length(total: Integers) -> int:
 
 
 def squared(total: Integers) -> int:
-    """The sum of squares of numbers (k,) of at most 2^63 in size, k at most 2^31, exactly: in halves of 32 bits."""
+    """The exact sum of squares of k numbers (k,) of at most 2^63 in size, k at most 2^31, in halves of 32 bits."""
     return sum(_squared(total[start : start + _AT_A_TIME]) for start in range(0, total.size, _AT_A_TIME))
 
 
 def root(number: int) -> int:
-    """The largest whole number whose square is at most `number`, which is below 2^128; a digit for each bit."""
+    """The largest whole number whose square is at most `number` < 2^128. The work is the same for every number."""
     found = 0
     for bit in reversed(range(_ROOT_BITS)):
         tried = found | 1 << bit
@@ -100,7 +102,7 @@ def _peaks(block: Contributions) -> Integers:
 
 
 def _lengths(block: Contributions) -> Integers:
-    """The square (p,) of each norm rounded up and a step; where all have one norm by the query, of that norm."""
+    """The square (p,) of each norm, rounded up and plus a step; worked out once if all norms are one by the query."""
     if not block.one_norm:
         return lengths_squared(block.norms_squared)
     one = lengths_squared(np.array([first(block.norms_squared)]))
@@ -108,9 +110,9 @@ def _lengths(block: Contributions) -> Integers:
 
 
 def lengths_squared(norms_squared: Integers) -> Integers:
-    """The square (p,) of each norm rounded up and a step, of squared norms (p,) of at most 2^61.
+    """The square (p,) of each norm, rounded up and plus a step, of squared norms (p,) of at most 2^61.
 
-    The double root is off by less than a half, and whole numbers decide.
+    The root in doubles is off by less than a half, and a comparison of whole numbers corrects it.
     """
     lengths = np.rint(np.sqrt(norms_squared)).astype(np.int64)
     lengths += lengths * lengths < norms_squared

@@ -1,12 +1,13 @@
 """The rows of a table as a query reads them, and the rows that it has chosen, in runs of bounded size.
 
-A column is stored, the individuals' own, or calculated when it is first read: by elementwise integer operations on the
-row at hand, so that its value is a function of that row and of public bounds alone. NULL in any operand gives NULL.
+A column is stored with the rows, or belongs to the individuals of the rows, or is calculated when it is first read.
+Calculation is by elementwise integer operations, so that a value is a function of its row and of public bounds alone.
+NULL in any operand gives NULL.
 
-A run is the unit in which vectors are made, and ends where an individual ends. Large pieces are cut and small ones are
-put together, so that how many runs there are follows from how many rows there are, and memory has a public bound
-(`service.query.working_memory`). There is always a run, if need be of no rows: a query that selects nothing goes the
-way of a query that selects one row.
+A run is the unit in which vectors are made, and ends where an individual ends. Large pieces are cut and small pieces
+are put together. So the number of rows decides how many runs there are, and memory has a public bound
+(`service.query.working_memory`). There is always a run, even without rows: a query that selects nothing takes the same
+steps as a query that selects one row.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -42,15 +43,15 @@ _MIXING: Final = tuple(
 
 
 class ColumnReader(Protocol):
-    """Makes the codes of a column that no formula of one row's numbers gives."""
+    """Makes the codes of a column that cannot be calculated from the numbers of one row."""
 
     def codes(self, table: "TableRows", rows: slice | Integers) -> Codes:
-        """The codes (k,) of some rows (k of them) of a table."""
+        """The codes (k,) of k rows of a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableRows:
-    """All rows (n of them) of a table of individuals, or of one page of a table of events."""
+    """All n rows of a table of individuals, or of one page of a table of events."""
 
     stored: Mapping[str, Codes]  # (n,) each
     columns: Mapping[str, QueryColumn]  # those that the query reads
@@ -62,7 +63,7 @@ class TableRows:
 
 
 class RowView(dict[str, Codes]):
-    """The codes (k,) by column of some rows (k of them) of a table; those that have been read are in the dictionary."""
+    """The codes (k,) by column of k rows of a table. Columns that have been read are in the dictionary."""
 
     def __init__(self, table: TableRows, rows: slice | Integers) -> None:
         self._table, self._rows = table, rows
@@ -120,7 +121,7 @@ class RowView(dict[str, Codes]):
         return _coded(numbers, codes == self._table.columns[formula.column].coding.null_code, coding)
 
     def _steps(self, term: Addend) -> tuple[Integers, Mask | None]:
-        """An operand in whole steps, and where it is NULL; of a constant one number and None."""
+        """An operand in whole steps, and where it is NULL; for a constant one number and None."""
         if term.column is None:
             return np.array(term.offset, dtype=np.int64), None
         codes, coding = self[term.column], self._table.columns[term.column].coding
@@ -135,7 +136,7 @@ class RowView(dict[str, Codes]):
 
 
 def code_tables(columns: Mapping[str, QueryColumn]) -> dict[str, Codes]:
-    """The tables from code to code, NULL too, of columns in intervals, with weights or of places, for small domains."""
+    """The tables from code to code, NULL too, of columns in intervals, with weights or of places over small domains."""
     tables = {}
     for name, column in columns.items():
         if not isinstance(column.formula, (Intervals, Weighted, Placed)):
@@ -153,7 +154,7 @@ def code_tables(columns: Mapping[str, QueryColumn]) -> dict[str, Codes]:
 
 
 def sought_codes(formula: Intervals | Weighted | Placed, coding: Coding, own: Coding, codes: Codes) -> Codes:
-    """The code (k,) of each of `codes` (k,) of a column with the coding `own`, or NULL, by a search."""
+    """The codes (k,), or NULL, that the formula gives for `codes` (k,) of a column with the coding `own`; by search."""
     sought = codes.astype(np.int64)
     if isinstance(formula, Intervals):
         places = np.searchsorted(np.array(formula.thresholds, dtype=np.int64), sought, side="right") - 1
@@ -170,7 +171,7 @@ def sought_codes(formula: Intervals | Weighted | Placed, coding: Coding, own: Co
 
 
 def _folds(digests: Codes, formula: Folded, coding: Coding) -> Codes:
-    """The part (k,) of each digest (k,), mixed with the seed as SplitMix64 mixes (Steele, Lea and Flood 2014)."""
+    """The fold (k,) of each digest (k,), mixed with the seed as SplitMix64 mixes (Steele, Lea and Flood 2014)."""
     mixed = digests + np.uint64(formula.seed)
     for bits, factor in _MIXING:
         mixed ^= mixed >> bits
@@ -187,7 +188,7 @@ def _combined(operator: str, left: Integers, right: Integers) -> Integers:
 
 
 def _shifted_right(steps: Integers, bits: int) -> Integers:
-    """`steps / 2**bits` rounded half up; every operand has less than 62 bits, so that more shift to zero."""
+    """`steps / 2**bits` rounded half up. Every operand has less than 62 bits, so that a shift by more gives zero."""
     if bits > 62:
         return np.zeros_like(steps)
     return np.right_shift(steps + (1 << (bits - 1)), bits)
@@ -205,7 +206,7 @@ Element = TypeVar("Element", bound=np.generic)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChosenRows:
-    """Rows of a table that a query has chosen, k of its n."""
+    """The k rows of a table that a query has chosen."""
 
     table: TableRows
     rows: Integers  # (k,) increasing
@@ -213,7 +214,7 @@ class ChosenRows:
     selected: Integers | None = None  # (k,) how many rows of each one's individual are selected; None: all rows count
 
     def parts(self, rows_max: int) -> "Iterable[ChosenRows]":
-        """The piece cut as `cuts` says."""
+        """The piece cut as `cuts` does."""
         return (self._part(part) for part in cuts(self.slots, rows_max)) if self.rows.size > rows_max else (self,)
 
     def slices(self, rows_max: int) -> "Iterator[ChosenRows]":
@@ -227,7 +228,7 @@ class ChosenRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Run:
-    """Pieces, at least one, that are worked on together; no individual is in two runs."""
+    """Pieces, at least one, that are worked on together. No individual is in two runs."""
 
     pieces: Sequence[ChosenRows]
 
@@ -238,16 +239,16 @@ class Run:
 
     @property
     def slots(self) -> Integers:
-        """The individuals that the rows (k of them) are of, (k,), not decreasing."""
+        """The individuals of the k rows, (k,), not decreasing."""
         return _joined([piece.slots for piece in self.pieces])
 
     def selected(self, slots: Integers) -> Integers:
-        """The number of selected rows, (m,), of the individuals in some `slots` (m,) of the run."""
+        """The number of selected rows (m,) of each individual in `slots` (m,) of the run."""
         selected = _joined([piece.selected for piece in self.pieces if piece.selected is not None])
         return selected[np.searchsorted(self.slots, slots)]
 
     def codes(self, names: Collection[str]) -> dict[str, Codes]:
-        """Some columns of the rows (k of them), (k,) each."""
+        """Some columns (k,) of the k rows."""
         if not names:
             return {}
         views = [RowView(piece.table, piece.rows) for piece in self.pieces]
@@ -255,9 +256,9 @@ class Run:
 
 
 def runs(pieces: Iterable[ChosenRows], rows_max: int) -> Iterator[Run]:
-    """All rows of the pieces in order, at most `rows_max` in a run, or one individual's if these are more.
+    """All rows of the pieces in order, at most `rows_max` in a run, or all rows of one individual if these are more.
 
-    There is at least one piece, and no individual has rows in two of them.
+    There is at least one piece, and no individual has rows in two pieces.
     """
     held: list[ChosenRows] = []
     rows = 0
@@ -273,9 +274,10 @@ def runs(pieces: Iterable[ChosenRows], rows_max: int) -> Iterator[Run]:
 
 
 def cuts(owners: NDArray[np.integer[Any]], rows_max: int) -> Iterator[slice]:
-    """Slices of `owners` (k,), which do not decrease: each ends where an owner's rows end.
+    """Slices of `owners` (k,), which do not decrease; each slice ends where the rows of an owner end.
 
-    A slice has at most `rows_max` rows, or one owner's if these are more; of no rows there is one slice.
+    A slice has at most `rows_max` rows, or all rows of one owner if these are more. Without rows there is one empty
+    slice.
     """
     start = 0
     while start + rows_max < owners.size:

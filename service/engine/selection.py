@@ -1,7 +1,7 @@
-"""The rows that a predicate selects, by the codes themselves, and the lists of an inverted index with them.
+"""The rows that a predicate selects, by the codes themselves, and the lists of an inverted index that hold these rows.
 
-`low <= code <= high` is one subtraction and one comparison: unsigned arithmetic wraps, so a code below `low` comes out
-large. NULL is the code above the domain, so it comes out large too, and every range is false for it by itself.
+`low <= code <= high` is one subtraction and one comparison: unsigned arithmetic wraps, so a code below `low` becomes
+large. NULL is the code above the domain. So it is large after the subtraction too, and no range selects it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from service.query.conditions import All, Among, Conjunction, Disjunction, Nothi
 from service.query.working_memory import LISTED_MAX, RUNS_MAX, SCAN_WORTH, TABLE_SPAN_MAX
 
 Select = Callable[[Mapping[str, Codes], Mask], None]
-"""Writes to its second argument (n,) whether each row of the columns (n,) is selected."""
+"""Writes to its second argument (n,) which rows of the columns (n,) are selected."""
 Rows = NDArray[np.unsignedinteger]
 Indexes = Mapping[Listing, InvertedPages]
 _LISTS_MAX: Final = 64  # a list of more values is looked up in a table: each would be read page by page
@@ -37,7 +37,7 @@ class CodeRange:
 
 
 Cover = tuple[CodeRange, ...]
-"""Stretches that together list every row of a predicate, and others beside."""
+"""Code ranges that together list every row of a predicate, and may list other rows."""
 
 
 def selection(predicate: Predicate, codings: Mapping[str, Coding]) -> Select:
@@ -60,12 +60,12 @@ def selection(predicate: Predicate, codings: Mapping[str, Coding]) -> Select:
 
 
 def every(selects: Sequence[Select]) -> Select:
-    """Selects what all of them select; there is at least one."""
+    """Selects the rows that all of `selects`, at least one, select."""
     return _combined(np.logical_and, selects)
 
 
 def selects_nulls(predicate: Predicate) -> bool:
-    """Tell whether a row of nothing but NULL is selected; an empty slot looks like one."""
+    """Tell whether a row is selected in which every value is NULL; an empty slot looks like such a row."""
     match predicate:
         case Conjunction(parts):
             return all(selects_nulls(part) for part in parts)
@@ -81,7 +81,7 @@ def columns_of(predicate: Predicate) -> frozenset[str]:
 
 
 def covers(predicate: Predicate, codings: Mapping[str, Coding], listed: Callable[[Listing], bool]) -> tuple[Cover, ...]:
-    """Every cover worth comparing; none when the predicate cannot be answered from what is `listed`."""
+    """Every cover worth comparing. There is none if what is `listed` cannot answer the predicate."""
     match predicate:
         case Within(column, low, high) if listed((column,)):
             return ((CodeRange((column,), low, high),),)
@@ -103,7 +103,7 @@ def listings_of(covers: Sequence[Cover]) -> frozenset[Listing]:
 
 
 def shortest(covers: Sequence[Cover], indexes: Indexes, *, rows: int) -> Cover | None:
-    """The cover that lists the fewest of `rows` rows; None if a scan is faster."""
+    """The cover that lists the fewest rows; None if a scan of all `rows` is faster."""
     counts = [sum(indexes[each.listing].count(each.low, each.high) for each in cover) for cover in covers]
     fewest = min(counts, default=rows)
     is_short = SCAN_WORTH * fewest <= rows and fewest <= LISTED_MAX
@@ -162,7 +162,7 @@ def _range(column: str, low: int, high: int, coding: Coding) -> Select:
 
 
 def _list(column: str, codes: Iterable[int], coding: Coding) -> Select:
-    """Few runs of codes as ranges, a small domain as a table, a large one as a sorted list."""
+    """Selects listed codes: few runs of codes as ranges, a small domain by a table, a large domain by a sorted list."""
     listed = np.unique(np.array(list(codes), dtype=coding.dtype))
     if listed.size == 0 or int(listed[-1]) > coding.span:
         raise ValueError(f"the codes listed must be codes of {column}")
@@ -201,7 +201,7 @@ def _combined(operation: np.ufunc, parts: Sequence[Select]) -> Select:
 
 
 def _narrowed(parts: Sequence[Predicate]) -> Iterator[Predicate]:
-    """The parts of a conjunction, with the ranges of one column cut to what they have in common."""
+    """The parts of a conjunction; several ranges of one column are cut to what they have in common."""
     ranges: dict[str, Within] = {}
     for part in parts:
         if isinstance(part, Within):
@@ -216,7 +216,7 @@ def _narrowed(parts: Sequence[Predicate]) -> Iterator[Predicate]:
 def _of_any(
     parts: Sequence[Predicate], codings: Mapping[str, Coding], listed: Callable[[Listing], bool]
 ) -> tuple[Cover, ...]:
-    """The covers of each part of a conjunction; two parts have one together, which is the shorter, if they can."""
+    """The covers of each part of a conjunction; two parts with an index of pairs have one shorter cover together."""
     pair = _pair([part for part in parts if isinstance(part, (Within, Among))], codings, listed)
     apart = [covers(part, codings, listed) for part in parts if pair is None or part not in pair]
     together = () if pair is None else (_paired(*pair, codings),)
@@ -226,7 +226,7 @@ def _of_any(
 def _pair(
     leaves: Sequence[Within | Among], codings: Mapping[str, Coding], listed: Callable[[Listing], bool]
 ) -> tuple[Within, Within | Among] | None:
-    """Two conditions that one index lists together: the first is for one value, and their columns have many values."""
+    """Two conditions on columns with many values that one index lists together, the first for one value; or None."""
     most = sorted(leaves, key=lambda leaf: -codings[leaf.column].span)
     ones = [leaf for leaf in most if isinstance(leaf, Within) and leaf.low == leaf.high]
     for first in ones[:_CHOICE_MAX]:
@@ -237,7 +237,7 @@ def _pair(
 
 
 def _paired(first: Within, second: Within | Among, codings: Mapping[str, Coding]) -> Cover:
-    """The cover of two conditions by their index of pairs, in which the pairs of the first's value lie side by side."""
+    """The cover of two conditions in an index of pairs, in which all pairs with the first's value lie side by side."""
     listing = first.column, second.column
     base = first.low * (codings[second.column].span + 1)
     if isinstance(second, Within):
@@ -246,7 +246,7 @@ def _paired(first: Within, second: Within | Among, codings: Mapping[str, Coding]
 
 
 def _of_all(parts: Sequence[Sequence[Cover]]) -> tuple[Cover, ...]:
-    """A cover of every part: with several to choose from, the first, since choosing among all pairs is not worth it."""
+    """A cover of every part of a disjunction. It takes the first cover of each part: comparing all is not worth it."""
     return (tuple(stretch for part in parts for stretch in part[0]),) if all(parts) else ()
 
 
@@ -261,7 +261,7 @@ def _merged(lists: Sequence[Rows]) -> Rows:
 
 @lru_cache(maxsize=64)  # datasets grow by pages, and numpy would give up the GIL to count to sixteen
 def _firsts(pages: int, page_rows: int) -> Integers:
-    """The first row of each page among the rows of all."""
+    """The number of the first row of each page, counted over all pages."""
     firsts = np.arange(0, pages * page_rows, page_rows)
     firsts.flags.writeable = False
     return firsts

@@ -1,9 +1,10 @@
-"""Sparse vectors of many individuals side by side, from the entries of rows to what the core takes.
+"""Sparse vectors of many individuals side by side, from the entries of rows to the form that the core takes.
 
-Adding up is exact in int64 and therefore the same in any order of rows. A vector's entries lie next to each other;
+Adding up is exact in int64 and therefore the same in any order of rows. A vector's entries lie next to each other, and
 `firsts` (k,) is where each of the k vectors begins. Squared norms are integers, summed in two halves of 32 bits where
-they could leave int64. A vector beyond the clip is scaled by itself: the only floats are its factor and its products,
-elementwise, so the same whatever else is in the block. Integers decide again whether the result is within the clip.
+they could leave int64. A vector beyond the clip is scaled without regard to other vectors. The only floats are its
+factor and its products, elementwise, so that they are the same whatever else is in the block. A comparison of integers
+makes sure that the result is within the clip.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,19 +20,19 @@ from service.core.renyi_filter import Touched
 from service.core.shortening import shortened
 
 SATURATED: Final = 2**62
-"""Stands for any squared norm of 2^62 or more: beyond every clip."""
+"""Stands for any squared norm of 2^62 or more, which is beyond every clip."""
 _HALF_BITS: Final = 32
 _WORD: Final = 2**32
 Keys = NDArray[np.uint32] | NDArray[np.int64]
 
 
 class BrokenInvariant(RuntimeError):
-    """The plan or the memory is not what it promises to be: nothing is answered."""
+    """The plan or the memory does not keep its invariants; nothing is answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowEntries:
-    """The entries (m of them) of rows (k of them), row by row: any number of each."""
+    """The m entries of k rows, row by row. A row has any number of entries."""
 
     counts: Integers  # (k,) of each row
     coordinates: Integers  # (m,)
@@ -40,9 +41,9 @@ class RowEntries:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Entries:
-    """Vector entries (m of them), those of one individual next to each other.
+    """The m entries of vectors, with the entries of one individual next to each other.
 
-    `one_value` is a fact of the query: with it, `values` is a zero-stride view.
+    `one_value` says that by the query all values are the same; `values` is then a zero-stride view.
     """
 
     owners: Integers  # (m,) slots or rows, not decreasing
@@ -60,7 +61,7 @@ class Entries:
         )
 
     def merged(self, dimension: int) -> "Entries":
-        """One entry for each coordinate of each individual, in order; what cancels to zero is gone."""
+        """One entry for each coordinate of each individual, in order; sums of zero are left out."""
         keys: Keys = self.owners
         added = self.values
         places = _Places(self.owners, dimension)
@@ -86,10 +87,10 @@ class Entries:
     def contributions(
         self, *, dimension: int, norm_squared_max: int, clip_binds: bool, item_clips: "ItemClips | None" = None
     ) -> Contributions:
-        """The merged entries as the core takes them: every vector within the clip, by scaling if the clip binds.
+        """The merged entries in the form that the core takes; vectors are scaled to be within the clip, if it binds.
 
-        With `item_clips` each select item's part of a vector is within a clip of its own. Raises BrokenInvariant if a
-        vector is beyond a clip that cannot bind.
+        With `item_clips` each select item's part of a vector is scaled to be within the item's clip. Raises
+        BrokenInvariant if a vector is beyond a clip that cannot bind.
         """
         if clip_binds and item_clips is not None:
             return self._clipped_by_item(item_clips).contributions(
@@ -113,7 +114,7 @@ class Entries:
         )
 
     def _clipped_by_item(self, clips: "ItemClips") -> "Entries":
-        """The entries with each item's part of each vector within its clip, one part after the other."""
+        """The entries, scaled so that each item's part of each vector is within the item's clip; part after part."""
         items = clips.items(self.coordinates)
         parts = self.owners * np.int64(clips.norms_squared_max.size) + items
         order = np.argsort(parts, kind="stable")
@@ -124,19 +125,19 @@ class Entries:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ItemClips:
-    """The clip of each select item (k of them), and the coordinates that are its."""
+    """The clip of each of k select items, and the coordinates that belong to the item."""
 
     ends: Integers  # (k,) where each item's coordinates end, within a group
     norms_squared_max: Integers  # (k,) squared steps
 
     def items(self, coordinates: Integers) -> Integers:
-        """The item (m,) of each of some coordinates (m,)."""
+        """The item (m,) that each of the coordinates (m,) belongs to."""
         items: Integers = np.searchsorted(self.ends, coordinates % self.ends[-1], side="right")
         return items
 
 
 def side_by_side(parts: Sequence[RowEntries], owners: Integers) -> "Entries":
-    """The entries of the same rows in several parts, row by row; the rows are of `owners` (k,), not decreasing."""
+    """The entries that several parts have for the same rows, row by row; `owners` (k,) of rows do not decrease."""
     if len(parts) == 1:
         (part,) = parts
         return Entries(owners=np.repeat(owners, part.counts), coordinates=part.coordinates, values=part.values)
@@ -152,9 +153,10 @@ def side_by_side(parts: Sequence[RowEntries], owners: Integers) -> "Entries":
 
 
 def folded(parts: Iterable[Entries], dimension: int) -> Entries:
-    """The sum of merged parts, as one merging of all would give it; at most twice `dimension` entries wait for more.
+    """The sum of merged parts of one individual, as if all were merged at once; holds few entries at a time.
 
-    The entries are one individual's, so that no more than `dimension` are left whenever some are added up.
+    Parts are merged once they have more than twice `dimension` entries together. After that at most `dimension` are
+    left.
     """
     held: list[Entries] = []
     for part in parts:
@@ -165,7 +167,7 @@ def folded(parts: Iterable[Entries], dimension: int) -> Entries:
 
 
 def norms_squared(values: Integers, firsts: Integers) -> Integers:
-    """The squared norm (k,) of each vector, saturated. |values| (m,) are at most 2^61."""
+    """The squared norm (k,) of each vector, at most SATURATED. The `values` (m,) are at most 2^61 in size."""
     peak = max(int(values.max(initial=0)), -int(values.min(initial=0)))
     if peak * peak * int(_lengths(firsts, values.size).max(initial=0)) < SATURATED:
         return np.add.reduceat(values * values, firsts)
@@ -178,7 +180,7 @@ def norms_squared(values: Integers, firsts: Integers) -> Integers:
 def clipped(values: Integers, firsts: Integers, norm_squared_max: int | Integers) -> tuple[Integers, Integers]:
     """The vectors and their squared norms (k,); a vector beyond the clip is shortened to it (`core.shortening`).
 
-    One clip for all vectors, or (k,) one for each. Raises BrokenInvariant for a `norm_squared_max` outside [0, 2^61].
+    `norm_squared_max` is one clip for all vectors, or one for each (k,). Raises BrokenInvariant outside [0, 2^61].
     """
     if np.min(norm_squared_max, initial=0) < 0 or np.max(norm_squared_max, initial=0) > SATURATED // 2:
         raise BrokenInvariant("the clip is out of range")
@@ -195,9 +197,9 @@ def clipped(values: Integers, firsts: Integers, norm_squared_max: int | Integers
 
 
 class _Places:
-    """Owner and coordinate as one number: the owner counted from the first, then the coordinate in the low bits.
+    """Owner and coordinate in one number: the owner, counted from the first owner, above the bits of the coordinate.
 
-    In 32 bits where these suffice: half of what is sorted is then moved.
+    The numbers have 32 bits where these suffice: sorting then moves half the bytes.
     """
 
     def __init__(self, owners: Integers, dimension: int) -> None:
@@ -207,14 +209,14 @@ class _Places:
         self._is_narrow = (last + 1) << self._bits <= _WORD
 
     def keys(self, owners: Integers, coordinates: Integers) -> Keys:
-        """The numbers (m,), in the order of owners and coordinates."""
+        """The numbers (m,) for owners and coordinates, which sort by owner and then by coordinate."""
         keys = owners - self._first
         np.left_shift(keys, self._bits, out=keys)
         np.bitwise_or(keys, coordinates, out=keys)
         return keys.astype(np.uint32) if self._is_narrow else keys
 
     def of(self, keys: Keys) -> tuple[Integers, Integers]:
-        """The owners and the coordinates of some numbers (k,)."""
+        """The owners and the coordinates that some numbers (k,) stand for."""
         wide = keys.astype(np.int64, copy=False)
         return (wide >> self._bits) + self._first, wide & ((1 << self._bits) - 1)
 
@@ -232,7 +234,7 @@ def _lengths(firsts: Integers, entries: int) -> Integers:
 
 
 def _begins(keys: Keys) -> NDArray[np.bool_]:
-    """Tell whether a run of equal keys (m,) begins at each of them."""
+    """Tell for each of the keys (m,) whether a run of equal keys begins there."""
     begins = np.ones(keys.shape, dtype=np.bool_)
     np.not_equal(keys[1:], keys[:-1], out=begins[1:])
     return begins

@@ -1,8 +1,8 @@
 """Tallies of events: for some columns, how often each individual has each combination of values, as squared norms.
 
-A count of all events in groups, or a histogram of all, is charged by these norms alone. They are kept by page and made
-beside the queries once one has asked, as indexes are, so that queries need not sort the rows to find them. What the
-query adds are the rows themselves, one by one: entries of an individual at one coordinate add up.
+A count of all events in groups, or a histogram of all events, is charged by these norms alone. Tallies are kept by
+page, and made beside the queries after a query has asked for them, as indexes are. So queries need not sort the rows to
+find the norms. The query then adds the rows one by one: entries of an individual at one coordinate add up.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,12 +20,12 @@ from service.engine.terms import Groups, Unit
 from service.query.columns import Coding
 
 TALLY_ROWS: Final = 2**19
-"""Rows that are added up at a time, or one individual's if these are more."""
+"""The most rows that are added up at a time; a single individual may have more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tally:
-    """The individuals of a page (k of them) who have rows whose values are all known, and those rows (m of them)."""
+    """The k individuals of a page who have rows without NULL, and these m rows."""
 
     owners: NDArray[np.uint16]  # (k,) slots within the page, increasing
     starts: Integers  # (k + 1,) where the rows of each begin among `rows`, and their number
@@ -34,7 +34,7 @@ class Tally:
 
 
 def tally_of(owners: NDArray[np.uint16], columns: Mapping[str, Codes], codings: Mapping[str, Coding]) -> Tally:
-    """The tally of rows (n of them) by `columns` (n,) each; `owners` (n,) do not decrease."""
+    """The tally of n rows by `columns` (n,); `owners` (n,) do not decrease."""
     known = np.ones(owners.size, dtype=np.bool_)
     cells, size = np.zeros(owners.size, dtype=np.int64), 1
     for name, codes in columns.items():
@@ -68,7 +68,7 @@ def blocks_of(
     dimension: int,
     norm_squared_max: int,
 ) -> Iterator[Contributions]:
-    """The vectors of a page's individuals. Raises BrokenInvariant for one that is longer than the clip."""
+    """The vectors of a page's individuals. Raises BrokenInvariant for a vector that is longer than the clip."""
     norms = tally.norms_squared * term.value**2
     if int(norms.max(initial=0)) > norm_squared_max:
         raise BrokenInvariant("a vector is longer than the declared bounds allow")
@@ -88,7 +88,7 @@ def blocks_of(
 
 
 def _cuts(starts: Integers) -> Iterator[tuple[int, int]]:
-    """Runs of individuals with at most TALLY_ROWS rows together, or of one; at least one run, if need be empty."""
+    """Runs of individuals with at most TALLY_ROWS rows together, or of one individual. There is at least one run."""
     count, start = starts.size - 1, 0
     while True:
         stop = int(np.searchsorted(starts, starts[start] + TALLY_ROWS, side="right")) - 1

@@ -1,4 +1,4 @@
-"""One row's addition to an individual's vector: for each select item coordinates and values, in whole grid steps.
+"""One row's addition to an individual's vector: for each select item, coordinates and values in whole grid steps.
 
 Everything here is int64 and elementwise, so that a row's entries are a function of that row and the plan alone.
 """
@@ -26,12 +26,12 @@ _SHIFT_MAX = 62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
-    """The coordinate at which a row's group begins: row-major in the order of group_by."""
+    """The coordinate at which a row's group begins. Groups are row-major in the order of group_by."""
 
     strides: tuple[tuple[str, int], ...]  # column, coordinates from one of its codes to the next
 
     def bases(self, columns: Mapping[str, Codes], count: int) -> Integers:
-        """The places at which the groups of chosen rows begin, (count,); their `columns` (count,)."""
+        """The coordinates (count,) at which the groups of `count` chosen rows begin, from their `columns` (count,)."""
         if not self.strides:
             return uniform(0, count)
         bases = np.zeros(count, dtype=np.int64)
@@ -49,18 +49,18 @@ class Unit:
     value: int  # grid steps
 
     def coordinates(self, columns: Mapping[str, Codes], bases: Integers) -> Integers:
-        """Coordinates (k,) of chosen rows with these `columns` (k,), whose groups begin at `bases` (k,)."""
+        """The coordinates (k,) of chosen rows with these `columns` (k,), whose groups begin at `bases` (k,)."""
         places = _moved(bases, self.offset)
         return places if self.column is None else places + columns[self.column].astype(np.int64)
 
     def values(self, _columns: Mapping[str, Codes], count: int) -> Integers:
-        """Values (count,) of so many chosen rows, in grid steps: a zero-stride view."""
+        """The values (count,) of `count` chosen rows, in grid steps: a zero-stride view."""
         return uniform(self.value, count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """A sum: the column's value of each row."""
+    """A sum: each row adds its value of the column."""
 
     offset: int  # the item's coordinate within a group
     column: str
@@ -69,11 +69,11 @@ class Value:
     quotient: Quotient | None = None  # instead of `shift`, where the item has steps of its own
 
     def coordinates(self, _columns: Mapping[str, Codes], bases: Integers) -> Integers:
-        """The coordinates, as Unit has them."""
+        """The coordinates (k,) of chosen rows whose groups begin at `bases` (k,)."""
         return _moved(bases, self.offset)
 
     def values(self, columns: Mapping[str, Codes], _count: int) -> Integers:
-        """The values of the column, as Unit has them."""
+        """The values (k,) that chosen rows with these `columns` (k,) have in the column, in grid steps."""
         steps = columns[self.column].astype(np.int64)
         steps += self.coding_offset
         if self.quotient is not None:
@@ -88,7 +88,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Spread:
-    """The functionals of a matrix: the entries of each row's value, and none where it has none."""
+    """The functionals of a matrix: each row has the entries of its value, and no entries if the value has none."""
 
     column: str  # the place of the value among those that have entries, or NULL
     most: int  # entries of one row
@@ -98,7 +98,7 @@ class Spread:
     entry_values: Integers  # (n,) grid steps, none zero
 
     def entries(self, columns: Mapping[str, Codes], bases: Integers) -> RowEntries:
-        """The entries of chosen rows (k of them) with these `columns` (k,), whose groups begin at `bases` (k,)."""
+        """The entries of k chosen rows with these `columns` (k,), whose groups begin at `bases` (k,)."""
         codes = columns[self.column]
         counts = take(self.counts, codes)
         ends = np.cumsum(counts)
@@ -111,13 +111,13 @@ class Spread:
 
 
 SingleTerm = Unit | Value
-"""One entry for each row."""
+"""A term with one entry for each row."""
 Term = SingleTerm | Spread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stack:
-    """Several terms (j of them) as one: what takes a microsecond for each takes one for all. All arrays are (j, 1)."""
+    """Several terms (j of them) as one: one call for all takes as long as a call for one. All arrays are (j, 1)."""
 
     columns: tuple[str | None, ...]
     spans: Integers  # the largest code of the column
@@ -131,7 +131,7 @@ class Stack:
     quotients: Quotients | None  # instead of shifts, where each item has steps of its own
 
     def codes(self, columns: Mapping[str, Codes], count: int) -> Integers:
-        """The codes of so many chosen rows, (j, count), 0 for a term without a column; their `columns` (count,)."""
+        """The codes (j, count) of `count` chosen rows with these `columns` (count,); 0 for a term without a column."""
         codes = np.empty((len(self.columns), count), dtype=np.int64)
         for place, name in enumerate(self.columns):
             codes[place] = 0 if name is None else columns[name]
@@ -142,14 +142,14 @@ class Stack:
         return np.less_equal(codes, self.spans)
 
     def coordinates(self, codes: Integers, bases: Integers) -> Integers:
-        """The coordinates that each term gives, (j, k), of `codes` (j, k); groups begin at `bases` (k,)."""
+        """The coordinates (j, k) that each term gives for `codes` (j, k), with groups that begin at `bases` (k,)."""
         coordinates = bases + self.offsets
         if self.leads is not None:
             coordinates += codes * self.leads
         return coordinates
 
     def values(self, codes: Integers) -> Integers:
-        """The values that each term gives, (j, k), of `codes` (j, k)."""
+        """The values (j, k) that each term gives for `codes` (j, k)."""
         steps = codes + self.added if self.leads is None else codes * (1 - self.leads) + self.added
         if self.lefts is not None:
             np.left_shift(steps, self.lefts, out=steps)
@@ -159,7 +159,7 @@ class Stack:
 
 
 def stacked(terms: Sequence[SingleTerm], codings: Mapping[str, Coding]) -> Stack:
-    """Terms of a plan as one."""
+    """The terms of a plan as one."""
     leads = _upright([int(isinstance(term, Unit) and term.column is not None) for term in terms])
     shifts = _upright([term.shift if isinstance(term, Value) else 0 for term in terms])
     lefts, rights = np.maximum(shifts, 0), np.maximum(-shifts, 0)
@@ -182,7 +182,7 @@ def _upright(numbers: Sequence[int]) -> Integers:
 
 
 def groups_of(plan: Plan, codings: Mapping[str, Coding]) -> Groups:
-    """The plan's groups. Raises BrokenInvariant if the coordinates are not those that the plan says."""
+    """The plan's groups. Raises BrokenInvariant if groups and items do not add up to the plan's dimension."""
     stride = sum(item.size for item in plan.layout.items)
     strides = []
     for name in reversed(plan.rows.group_by):
@@ -194,7 +194,7 @@ def groups_of(plan: Plan, codings: Mapping[str, Coding]) -> Groups:
 
 
 def terms_of(plan: Plan, codings: Mapping[str, Coding], *, rows_max: int) -> tuple[Term, ...]:
-    """The plan's select items, for at most `rows_max` rows an individual.
+    """The terms of the plan's select items, for at most `rows_max` rows of an individual.
 
     Raises BrokenInvariant unless the plan's public bounds keep every sum and every squared norm within int64.
     """
@@ -213,7 +213,7 @@ def terms_of(plan: Plan, codings: Mapping[str, Coding], *, rows_max: int) -> tup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """The steps in which an item is counted: those of the grid, or of a size of its own."""
+    """The steps in which an item is counted: those of the grid, or the item's own steps, of a given `size`."""
 
     rows_max: int
     grid_log2: int
@@ -227,7 +227,7 @@ class Counted:
         return shift
 
     def quotient(self, step_log2: int) -> Quotient | None:
-        """The quotient from steps of 2**step_log2 to the item's own steps, if it has any."""
+        """The quotient from steps of 2**step_log2 to the item's own steps; None if the item has none."""
         return None if self.size is None else quotient_for(step_log2=step_log2, size=self.size)
 
     def checked(self, value: int, step_log2: int) -> int:
@@ -241,7 +241,7 @@ class Counted:
 
 
 def _term(item: PlanItem, codings: Mapping[str, Coding], offset: int, counted: Counted) -> Term | None:
-    """The term of an item; None of products, which have factors instead, and of a tick."""
+    """The term of an item; None for a tick, and for products, which have factors instead."""
     if item.is_unit:
         if item.column is not None and codings[item.column].span + 1 != item.size:
             raise BrokenInvariant("a histogram is not as wide as its column")
@@ -271,7 +271,7 @@ def _value(column: str, coding: Coding, offset: int, counted: Counted) -> Value:
 
 
 def _spread(column: str, matrix: SparseMatrix, size: int, coding: Coding, offset: int, counted: Counted) -> Spread:
-    """Weights that are zero in the item's steps have no entry."""
+    """The term of a matrix. Weights that are zero in the item's steps have no entry."""
     for bound in (min(matrix.steps), max(matrix.steps)):
         counted.checked(bound, matrix.step_log2)
     functionals, steps = np.array(matrix.functionals, dtype=np.int64), np.array(matrix.steps, dtype=np.int64)

@@ -1,8 +1,9 @@
 """A continual count of the exhausted: the tick at which each slot was counted first, and the release of one tick.
 
-The first tick of a slot is replayed from the ledger as counters are, and stays for ever: a slot that is emptied and
-filled again, or has more left again, begins no second run. All that one slot adds to ticks is a part of one column of
-the coefficients (`service.accounting.monitor`), whatever decides when it begins and where it pauses.
+The first tick of a slot is replayed from the ledger as counters are, and stays for ever. A slot that is emptied and
+filled again, or that has more left again, does not begin a second time. All that one slot adds to ticks is a part of
+one column of the coefficients (`service.accounting.monitor`), whatever decides when the slot begins and where it
+pauses.
 
 Each tick looks at all slots in the same steps, however many are counted. Nobody is charged.
 """
@@ -24,10 +25,10 @@ NO_TICKS: Final[FirstTicks] = np.zeros(0, dtype=np.uint16)
 
 
 class TickCounts:
-    """The first tick of each slot, 0 for none yet: two bytes for each. Owned by one writer thread."""
+    """The first tick of each slot, 0 for none yet, in two bytes. One writer thread owns them."""
 
     def __init__(self, coefficients: Integers, threshold_units: int) -> None:
-        """Begin without slots; an individual adds `coefficients[n]` (ticks,) steps n ticks after its first.
+        """Begin without slots; an individual adds `coefficients[n]` (ticks,) steps n ticks after its first tick.
 
         An individual that has less than `threshold_units` left is counted from the next tick on.
         """
@@ -44,28 +45,28 @@ class TickCounts:
         self._first[:] = 0
 
     def set(self, slots: slice, first: FirstTicks) -> None:
-        """Set the first ticks of some slots, of a load; those of a page that has none are 0."""
+        """Set the first ticks of some slots, after a load; an empty `first` sets 0."""
         self._first[slots] = first if first.size > 0 else 0
 
     def of(self, slots: slice) -> FirstTicks:
-        """The first ticks of some slots: a copy."""
+        """A copy of the first ticks of some slots."""
         return self._first[slots].copy()
 
     def mark(self, touched: Touched, active: Mask, number: int) -> None:
-        """The places `active` (p,) of `touched` were in tick `number`: the first of those that were in none before."""
+        """Make `number` the first tick of each place of `touched` that is `active` (p,) and has no first tick."""
         first = self._first[touched.index]
         self._first[touched.index] = np.where(active & (first == 0), number, first)
 
     def take_back(self, touched: Touched, number: int) -> None:
-        """Tick `number`, the last one of those at the places `touched` (p,), has never been."""
+        """Undo tick `number`, the last tick of the places `touched` (p,)."""
         first = self._first[touched.index]
         self._first[touched.index] = np.where(first == number, 0, first)
 
     def release(self, memory: DatasetMemory, number: int, noise: NDArray[np.int64]) -> Release:
-        """Tick `number`: what all who are counted by now add to the `noise` (1,), in steps; it marks the new ones.
+        """Release tick `number`: the steps of all individuals that are counted by now, added to the `noise` (1,).
 
-        An individual that has paused, or whose limit is no more than the monitor's reserve and so is 0 here, adds
-        nothing.
+        Individuals that are counted for the first time are marked. An individual adds nothing while it has paused, or
+        if its limit is no more than the monitor's reserve, so that its limit here is 0.
         """
         blocks = tuple(self._blocks(memory, number, noise))
         count = sum(block.count for block in blocks)
@@ -74,7 +75,7 @@ class TickCounts:
         )
 
     def _blocks(self, memory: DatasetMemory, number: int, total: NDArray[np.int64]) -> Iterator[Participants]:
-        """Those who add something, page by page, which is added to `total`."""
+        """The individuals that add something, page by page; adds their steps to `total`."""
         narrow = narrowest(int(self._steps.max()) ** 2)
         for start in range(0, max(memory.slots_used, 1), PAGE_SLOTS):
             slots = slice(start, min(start + PAGE_SLOTS, memory.slots_used))

@@ -1,7 +1,7 @@
 """A column of vectors in memory: blocks of 4,096 slots, each replaced whole and never written to.
 
-A reader that has taken blocks goes on reading the vectors of that time. A block without a vector is not kept. Of each
-block there may be a second one for as long as a change is built and put in its place.
+A reader that has taken blocks goes on reading the vectors of that time. A block without a vector is not kept. While a
+change is built and put in place, a block may be in memory twice.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,19 +17,19 @@ from service.query.vector_columns import VectorCoding
 BLOCK_SLOTS: Final = 2**12
 
 Replaced = Mapping[int, Codes | None]
-"""New blocks (BLOCK_SLOTS, width) by number; None for one without a vector."""
+"""New blocks (BLOCK_SLOTS, width) by number; None for a block without a vector."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorView:
-    """The vectors as they were when it was taken."""
+    """The vectors as they were when the view was taken."""
 
     _blocks: Mapping[int, Codes]
 
     def parts(self, slots: slice | Integers) -> Iterator[tuple[int, Codes | None]]:
-        """The rows of a stretch or a list of slots, block by block: how many, and their codes, or none.
+        """The rows of a stretch or a list of slots, block by block: the number of slots, and their codes or None.
 
-        In a list, slots of one block stand together.
+        In a list, the slots of one block stand together.
         """
         if not isinstance(slots, slice):
             yield from self._listed(slots)
@@ -67,7 +67,7 @@ class VectorBlocks:
         return VectorView(self._blocks)
 
     def changed(self, emptied: Integers, slots: Integers, rows: Codes) -> dict[int, Codes | None]:
-        """The blocks that become others once some slots (increasing) are emptied and `slots` (n,) have `rows`.
+        """The blocks that change when the slots `emptied` (increasing) are emptied and `slots` (n,) get `rows`.
 
         Changes nothing.
         """
@@ -84,18 +84,18 @@ class VectorBlocks:
         return {number: block for number, block in changed.items() if block is not None or number in self._blocks}
 
     def put(self, changed: Replaced) -> None:
-        """Set blocks in the place of those from which they were built."""
+        """Set blocks that `changed` has built in the place of the old ones."""
         blocks = {**self._blocks, **changed}
         self._blocks = {number: block for number, block in blocks.items() if block is not None}
 
 
 def _within(slots: Integers, number: int) -> slice:
-    """The run of those of `slots` (n,), which increase, that lie in a block."""
+    """The place in `slots` (n,), which increase, of those that lie in a block."""
     return slice(*np.searchsorted(slots, [number * BLOCK_SLOTS, (number + 1) * BLOCK_SLOTS]))
 
 
 def check_rows(name: str, rows: Codes, coding: VectorCoding, count: int) -> None:
-    """Refuse what are no rows of codes of `count` vectors of a column. Raises ValueError."""
+    """Refuse rows that are not the codes of `count` vectors of a column. Raises ValueError."""
     if rows.shape != (count, coding.width) or rows.dtype != coding.dtype:
         raise ValueError(f"column {name} must hold {coding.width} {coding.dtype} for each slot")
     if rows.size > 0 and (int(rows[:, 0].max()) > 1 or int(rows.max()) > max(coding.span, 1)):
