@@ -5,7 +5,7 @@
 Domains are declared and public. A number outside its bounds is clipped, a category outside its list becomes NULL, and
 both are counted for the curator alone.
 
-The `reader` is not imported from here: with pyarrow that takes fifty milliseconds, and no start needs it to be ready.
+The `reader` is not imported here: its import takes fifty milliseconds because of pyarrow, and no start needs it.
 """
 
 from service.engine.ingest.problems import PROBLEMS_MAX, ErrorCounts, ErrorGroup, Problems, RowError, RowsProblem

@@ -1,9 +1,9 @@
 """Batches of an upload's columns from Parquet and from Arrow streams, decoded in pieces of bounded size.
 
-Both carry types of their own and are foreign memory layouts: names and types are checked before any column is decoded,
-and every array is validated in full before anything reads it. A value that stands in a body once may be in any number
-of its rows (dictionaries, run ends, views). So rows are counted first, then the bytes of a piece, and only then is the
-piece expanded to a plain array.
+Both formats have types of their own and memory layouts that others have written. So names and types are checked before
+any column is decoded, and every array is validated in full before anything reads it. A value that stands once in a body
+may be in any number of its rows (dictionaries, run ends, views). So rows are counted first, then the bytes of a piece,
+and only then is the piece expanded to a plain array.
 """
 
 import re
@@ -25,7 +25,7 @@ from service.engine.ingest.vectors import is_listed
 _BUFFER_BYTES: Final = 2**20  # of a column of Parquet, read at a time
 _LENGTH_BYTES: Final = 4  # before each value of text in Parquet, unless it is in a dictionary
 INDEX: Final = re.compile(r"__index_level_[0-9]+__")
-"""The names that pandas gives to an index without one."""
+"""The names that pandas gives to an index that has no name."""
 _UTF8_PROBLEM: Final = re.compile(r"Invalid UTF8 sequence at string index (\d+)$")
 _TOO_LONG: Final = f"the values of {PIECE_ROWS} rows or fewer take more than 2147483646 bytes in one column"
 # What Arrow raises for bodies that are not what they say; a lack of memory is none of these.
@@ -43,23 +43,23 @@ _UNREADABLE: Final = (
 
 
 class Counter(Protocol):
-    """Counts what is about to be decoded, and may refuse it by a RowsProblem."""
+    """Counts rows and bytes before they are decoded, and may refuse them with a RowsProblem."""
 
     def announce(self, rows: int, decoded_bytes: int = 0) -> None:
-        """Note that these many rows come next, of these many bytes where that is known."""
+        """Note that this many rows come next, and how many bytes they have where that is known."""
 
     def decode(self, decoded_bytes: int) -> None:
-        """Note that these many bytes are about to be expanded."""
+        """Note that this many bytes are about to be expanded."""
 
 
 Choose = Callable[[pa.Schema], Mapping[str, str]]
-"""Gives the columns to read of a file, by its schema, each with the name under which it is read. Raises RowsProblem."""
+"""Gives, for a file's schema, the columns to read: by the name in the file, the name to use. Raises RowsProblem."""
 
 
 def declared(names: Names, vectors: Collection[str] = ()) -> Choose:
-    """All columns, which have to be those of `names`; pandas' names for an index without a name are left out.
+    """Chooses all columns, which have to be those of `names`; pandas' index columns without a name are left out.
 
-    Lists of numbers are read in those of `vectors`.
+    Lists of numbers are read only in the columns `vectors`.
     """
 
     def choose(schema: pa.Schema) -> Mapping[str, str]:
@@ -77,7 +77,7 @@ def declared(names: Names, vectors: Collection[str] = ()) -> Choose:
 
 
 def parquet_batches(source: BinaryIO, choose: Choose, size: Counter) -> Iterator[pa.RecordBatch]:
-    """Pieces of the chosen columns, plain arrays. Raises RowsProblem when file, columns or text cannot be read."""
+    """Pieces of the chosen columns as plain arrays. Raises RowsProblem when file, columns or text cannot be read."""
     try:
         metadata = pq.read_metadata(source)
         schema = metadata.schema.to_arrow_schema()
@@ -103,7 +103,7 @@ def parquet_batches(source: BinaryIO, choose: Choose, size: Counter) -> Iterator
 
 
 def arrow_batches(source: BinaryIO, choose: Choose, size: Counter) -> Iterator[pa.RecordBatch]:
-    """Batches as `parquet_batches` gives them, from an Arrow IPC stream."""
+    """Pieces of the chosen columns of an Arrow IPC stream, as `parquet_batches` gives them."""
     try:
         reader = pa.ipc.open_stream(source)
         found = choose(reader.schema)
@@ -123,14 +123,14 @@ def _named(batch: pa.RecordBatch, found: Mapping[str, str]) -> pa.RecordBatch:
 
 
 def is_unread(kind: pa.DataType) -> bool:
-    """Tell whether no value of the type is read: lists, structures, extensions."""
+    """Tell whether values of the type are never read: lists, structures, extensions."""
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         return is_unread(kind.value_type)
     return isinstance(kind, pa.BaseExtensionType) or bool(pa.types.is_nested(kind))
 
 
 def _listed_bytes(group: pq.RowGroupMetaData, schema: pa.Schema) -> int:
-    """The bytes of all numbers in lists once decoded, of which a few bytes of Parquet may stand for many."""
+    """The bytes of all numbers in lists after decoding; a few bytes of Parquet may stand for many of these."""
     taken = 0
     for number in range(group.num_columns):
         column = group.column(number)
@@ -141,9 +141,10 @@ def _listed_bytes(group: pq.RowGroupMetaData, schema: pa.Schema) -> int:
 
 
 def _repetitive(groups: Sequence[pq.RowGroupMetaData], found: Collection[str]) -> list[str]:
-    """The columns of text that hold fewer bytes than their values would each by itself, and so repeat them.
+    """The columns of text that take fewer bytes than all their values would take, and so must repeat values.
 
-    They are read as dictionaries, which are expanded under a bound. For the others a dictionary would take longer.
+    These columns are read as dictionaries, which are expanded under a bound. For other columns a dictionary would take
+    longer.
     """
     rows = sum(group.num_rows for group in groups)
     taken = dict.fromkeys(found, 0)
@@ -159,7 +160,7 @@ def _repetitive(groups: Sequence[pq.RowGroupMetaData], found: Collection[str]) -
 
 
 def _pieces(batch: pa.RecordBatch, rows_before: int, size: Counter) -> Iterator[pa.RecordBatch]:
-    """The batch in pieces, each expanded once its bytes are counted."""
+    """The batch in pieces; the bytes of each piece are counted before it is expanded."""
     names = batch.schema.names
     columns = [_valid(batch.column(at), name, rows_before) for at, name in enumerate(names)]
     for column in columns:
@@ -178,7 +179,7 @@ def _pieces(batch: pa.RecordBatch, rows_before: int, size: Counter) -> Iterator[
 
 
 def _cuts(taken: Integers) -> Iterator[tuple[int, int]]:
-    """First row and end of each piece, of rows that take so many bytes (n,)."""
+    """The first row and the end of each piece; `taken` (n,) is how many bytes each row takes."""
     ends = np.cumsum(taken)
     first = 0
     while first < ends.size:
@@ -189,7 +190,7 @@ def _cuts(taken: Integers) -> Iterator[tuple[int, int]]:
 
 
 def _value_bytes(array: pa.Array) -> Integers:
-    """The bytes of each value (n,) in a plain array."""
+    """The bytes that each value (n,) takes in a plain array."""
     kind = array.type
     if pa.types.is_dictionary(kind):
         values = np.append(_value_bytes(array.dictionary), 0)
@@ -232,7 +233,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _valid(array: pa.Array, name: str, rows_before: int) -> pa.Array:
-    """The array, checked down to its last offset and byte."""
+    """The array, after a check of all its offsets and bytes. Raises RowsProblem."""
     try:
         array.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -244,7 +245,7 @@ def _valid(array: pa.Array, name: str, rows_before: int) -> pa.Array:
 
 
 def _first_row(array: pa.Array, value: int) -> int | None:
-    """The first row (from 0) of the value at this index of the array, its dictionary or its runs; None if unused."""
+    """The first row (from 0) with the value at index `value` of array, dictionary or runs; None if no row has it."""
     if pa.types.is_dictionary(array.type):
         row = pc.index(array.indices, value).as_py()
         return None if row < 0 else row

@@ -1,9 +1,9 @@
 """From a column's values to its public integer codes (service.query.columns): a batch at a time, no loop over rows.
 
-Bounds clip, lists of categories make NULL of what they do not hold, and only what cannot be a value of the column at
-all is reported. A number means the decimal that it is written or printed as. Dates and times become whole days and
-seconds since 1970-01-01 in UTC. The budget column becomes whole units, rounded down, so that no limit is above what was
-written.
+Bounds clip. A list of categories makes NULL of a value that it does not hold. Only a value that cannot be one of the
+column at all is reported. A number means the decimal that it is written or printed as. Dates and times become whole
+days and seconds since 1970-01-01 in UTC. The budget column becomes whole units, rounded down, so that no limit is above
+the written one.
 """
 
 import re
@@ -27,10 +27,10 @@ from service.query.columns import Coding, coding_of
 from service.query.schema import BooleanColumn, CategoryColumn, DateColumn, DatetimeColumn, IntegerColumn, RealColumn
 
 Report = Callable[[Mask, str], None]
-"""Takes which rows (n,) are wrong, and how."""
+"""Takes a mask (n,) of the rows that are wrong, and a message."""
 CodedColumn = BooleanColumn | CategoryColumn | IntegerColumn | RealColumn | DateColumn | DatetimeColumn
 DATASET_BUDGET = -1
-"""Stands for the dataset's own budget, where an individual brings no limit."""
+"""Stands for the dataset's own budget, where an individual has no limit in the upload."""
 _UNITS_A_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _INTEGER = r"^[+-]?[0-9]+(\.0+)?$"
 _FRACTION = r"\.0+$"
@@ -45,12 +45,12 @@ _DIFFERENT_MAX = 1000
 
 
 class WrongType(TypeError):
-    """The column's own type can hold no value of the declared column."""
+    """The type of the column in the file can hold no value of the declared column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Coded:
-    """A column's codes (n,), and how many values were clipped, out of the declared list, and missing."""
+    """A column's codes (n,), and the numbers of values that were clipped, not in the declared list, and missing."""
 
     codes: Codes
     clipped: int = 0
@@ -61,7 +61,7 @@ class Coded:
 
 
 def code_column(column: CodedColumn, array: pa.Array, report: Report, *, is_text: bool) -> Coded:
-    """Code a batch. `is_text`: the values are written out (CSV, NDJSON); otherwise the array's own type counts.
+    """Code a batch. With `is_text` the values are written out (CSV, NDJSON); otherwise the array's own type counts.
 
     A wrong value is passed to `report` and gets an arbitrary code. Raises WrongType.
     """
@@ -87,7 +87,7 @@ def code_column(column: CodedColumn, array: pa.Array, report: Report, *, is_text
 
 
 class LimitReader:
-    """Reads limits; each text is worked out once, as most individuals share theirs."""
+    """Reads limits. Each text is read once, because most individuals have the same limit as others."""
 
     def __init__(self, budget_units: int) -> None:
         self._budget_units = budget_units
@@ -118,8 +118,8 @@ class LimitReader:
 def whole_times(array: pa.Array, report: Report, *, is_date: bool, is_text: bool) -> tuple[NDArray[np.int64], Mask]:
     """Days or seconds (n,), rounded down, 0 where missing or wrong; and which are missing. Raises WrongType.
 
-    Text is ISO 8601. An array of times with a zone holds instants, which count in UTC; without one it is in UTC. The
-    day of a time is the one that it is written with, or that an array shows in its own zone.
+    Text is ISO 8601. An array of times with a zone holds instants, which count in UTC. An array of times without a zone
+    is in UTC. The day of a time is the day that is written, or the day that an array shows in its own zone.
     """
     kind = array.type
     if is_text or pa.types.is_string(kind):
@@ -136,7 +136,7 @@ def whole_times(array: pa.Array, report: Report, *, is_date: bool, is_text: bool
 
 
 def integers_of_doubles(array: pa.Array, report: Report) -> pa.Array:
-    """Doubles as the integers that they are, NaN as missing; another array as it is.
+    """Doubles as the integers that they stand for, NaN as missing; an array of another type as it is.
 
     Data frames write an integer column with missing values as doubles. A double that is no integer is reported.
     """
@@ -167,7 +167,10 @@ def nulls_of(array: pa.Array) -> Mask:
 
 
 def _of_text(text: pa.Array, report: Report, *, is_date: bool) -> tuple[NDArray[np.int64], Mask]:
-    """Each different text is read once: a column of a million days holds a few thousand of them."""
+    """Days or seconds (n,) of text, 0 where missing or wrong; and which are missing. Each different text is read once.
+
+    A column of a million days holds a few thousand different days.
+    """
     read: Callable[[str], int | None] = written_day_of if is_date else seconds_of
     encoded = pc.dictionary_encode(text)
     values = [read(each) for each in encoded.dictionary.to_pylist()]
@@ -179,7 +182,7 @@ def _of_text(text: pa.Array, report: Report, *, is_date: bool) -> tuple[NDArray[
 
 
 def _has_no_zone(array: pa.Array) -> bool:
-    """Tell whether some time of a column does not say its zone."""
+    """Tell whether a column has a time that does not state its zone."""
     if pa.types.is_timestamp(array.type):
         return bool(array.type.tz is None)
     if not pa.types.is_string(array.type):
@@ -188,9 +191,9 @@ def _has_no_zone(array: pa.Array) -> bool:
 
 
 def _code_listed(column: CategoryColumn, coding: Coding, array: pa.Array) -> Coded:
-    """A category is matched by its text; if 1 and "1" are both declared, by the first of them.
+    """Code categories by their text; if 1 and "1" are both declared, the first of them counts.
 
-    An integer may be written as 1.0, as data frames with missing values do.
+    An integer may be written as 1.0, as data frames with missing values write it.
     """
     codes_by_text: dict[str, int] = {}
     for category, code in column.codes.items():
@@ -208,7 +211,7 @@ def _code_listed(column: CategoryColumn, coding: Coding, array: pa.Array) -> Cod
 
 
 def _nearest(unknown: pa.Array, categories: Iterable[str]) -> dict[str, int]:
-    """The number of undeclared texts that are a category but for case, blanks and forms of letters, by category."""
+    """For each category, how many undeclared texts differ from it only in case, blanks or forms of letters."""
     meant = {folded(each): each for each in categories}
     found = Counter[str]()
     for each in pc.value_counts(unknown)[:_DIFFERENT_MAX].to_pylist():
@@ -219,7 +222,7 @@ def _nearest(unknown: pa.Array, categories: Iterable[str]) -> dict[str, int]:
 
 
 def folded(text: str) -> str:
-    """A text without what one easily writes otherwise: case, blanks and compatibility forms."""
+    """A text without differences that are easily made in writing: case, blanks and compatibility forms."""
     return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).split())
 
 
@@ -270,7 +273,7 @@ def _with_nulls(codes: NDArray[np.integer], nulls: Mask, coding: Coding) -> Code
 
 
 def _integers(array: pa.Array, report: Report, *, is_text: bool) -> tuple[NDArray[np.int64], Mask]:
-    """Values (n,), 0 where missing or wrong, and which are missing."""
+    """Values (n,), 0 where missing or wrong; and which are missing."""
     array = integers_of_doubles(array, report)
     if pa.types.is_decimal(array.type):
         array, is_text = _printed(array), True
@@ -288,7 +291,7 @@ def _integers(array: pa.Array, report: Report, *, is_text: bool) -> tuple[NDArra
 
 
 def _plainly_whole(text: pa.Array) -> pa.Array:
-    """Whole numbers with an exponent, such as 1e+05, in digits; other text as it is."""
+    """Text with whole numbers that have an exponent, such as 1e+05, written in digits; other text as it is."""
     if not pc.any(pc.match_substring_regex(text, "[0-9][eE]")).as_py():
         return text
     encoded = text.dictionary_encode()
@@ -317,7 +320,7 @@ def _integers_of_text(text: pa.Array, report: Report) -> pa.Array:
 
 
 def _int64_of(digits: str) -> int | None:
-    """The integer, or None if it does not fit. Its length is looked at first: int() is quadratic in it."""
+    """The integer, or None if it does not fit. The length is checked first, because int() is quadratic in it."""
     if len(digits.lstrip("-0")) > _INT64_DIGITS_MAX:
         return None
     value = int(f"{'-' if digits.startswith('-') else ''}{digits.lstrip('-0') or '0'}")
@@ -325,7 +328,7 @@ def _int64_of(digits: str) -> int | None:
 
 
 def _reals(array: pa.Array, report: Report, *, is_text: bool) -> tuple[NDArray[np.float64], Mask]:
-    """Numbers, read as `_integers` reads integers; NaN is missing, and an infinite value is wrong."""
+    """Numbers (n,), 0 where missing or wrong; and which are missing. NaN is missing, and an infinite value is wrong."""
     nulls, kind = nulls_of(array), array.type
     if is_text:
         array = _matching(array, _NUMBER, _no_number(array), report)
@@ -340,7 +343,7 @@ def _reals(array: pa.Array, report: Report, *, is_text: bool) -> tuple[NDArray[n
 
 
 def _printed(array: pa.Array) -> pa.Array:
-    """Short floats and decimals as the text that they are printed as: 36.6 of 32 bits is not 36.59999847."""
+    """Short floats and decimals as the text that they are printed as: 36.6 in 32 bits means 36.6, not 36.59999847."""
     if pa.types.is_float16(array.type):
         shown = array.fill_null(np.float16(np.nan)).to_numpy(zero_copy_only=False).astype(np.str_)
         return pa.array(shown, pa.string())
@@ -348,13 +351,13 @@ def _printed(array: pa.Array) -> pa.Array:
 
 
 def _no_number(text: pa.Array) -> str:
-    """The message, which names the parameter where some numbers have a comma for a point."""
+    """The message for text that is no number; it names the parameter if some numbers have a comma for a point."""
     has_commas = pc.any(pc.match_substring_regex(text, _COMMA)).as_py()
     return "not a number; of numbers such as 1,5 state decimal=','" if has_commas else "not a number"
 
 
 def _matching(text: pa.Array, pattern: str, message: str, report: Report) -> pa.Array:
-    """Text of the pattern; anything else is reported and NULL. Arrow's own parsers also take 0x1F, nan and inf."""
+    """Text that has the pattern; other text is reported and becomes NULL. Arrow itself would also take 0x1F and nan."""
     right = pc.match_substring_regex(text, pattern)
     wrong = pc.invert(right).fill_null(fill_value=False).to_numpy(zero_copy_only=False)
     if not wrong.any():
@@ -368,7 +371,7 @@ class _WrongLimit(ValueError):
 
 
 def _units(text: str, budget_units: int) -> int:
-    """Whole units of a decimal. Huge exponents are compared, never expanded."""
+    """The whole units of a decimal. A huge exponent is compared, never expanded."""
     try:
         rho = Decimal(text) if len(text) <= _CHARACTERS_MAX and _DECIMAL.fullmatch(text) else None
     except InvalidOperation:
@@ -383,7 +386,7 @@ def _units(text: str, budget_units: int) -> int:
 
 
 def _written(array: pa.Array) -> pa.Array:
-    """Numbers as the shortest decimal that reads back as the same number, which is what was written."""
+    """Numbers as the shortest decimal that reads back as the same number; so each is as it was written."""
     if pa.types.is_floating(array.type) or pa.types.is_decimal(array.type):
         return array.cast(pa.string())
     return text_of(array)

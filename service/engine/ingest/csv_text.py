@@ -1,6 +1,6 @@
 """Batches of an upload's columns from CSV after RFC 4180, whose fields are bytes.
 
-The declared columns say what a field means, and nothing is guessed. They come in any order.
+The declared columns say what a field means, and nothing is guessed. The columns of a file may be in any order.
 """
 
 import csv
@@ -61,7 +61,7 @@ def csv_batches(
 
 
 def lines_of_rows(source: BinaryIO, rows: Collection[int], *, delimiter: str = ",") -> dict[int, int]:
-    """The line (from 1) on which each of `rows` (data rows from 1) begins; what cannot be found again is left out."""
+    """The line (from 1) on which each of `rows` (data rows from 1) begins; rows not found again are left out."""
     if not source.seekable() or not rows:
         return {}
     source.seek(0)
@@ -99,7 +99,7 @@ def _check_delimiter(found: Sequence[str], declared: Collection[str]) -> None:
 class _Watched:
     """The file as the parser reads it: counts quotation marks, fills every block, and ends the last line if it is open.
 
-    The parser takes a short block for a whole one, and calls a file empty whose header comes without its line end.
+    To the parser a short block is complete, and a file is empty if its header has no line end.
     """
 
     def __init__(self, source: BinaryIO, delimiter: str, columns_max: int) -> None:
@@ -110,9 +110,9 @@ class _Watched:
         self.closed = False
 
     def read(self, size: int) -> bytes:
-        """Read up to `size` bytes, fewer only at the end, where a byte of room is kept for a line end; then none.
+        """Read `size` - 1 bytes; at the end of the file the rest, with a line end if it has none; then no bytes.
 
-        Raises RowsProblem for a header of too many columns.
+        Raises RowsProblem for a header with too many columns.
         """
         pieces, left = [], size - 1
         while left > 0 and (piece := self._source.read(left)):
@@ -135,12 +135,12 @@ class _Watched:
             raise RowsProblem.of(f"the header has {found} columns: at most {self._columns_max} are read")
 
     def close(self) -> None:
-        """The source belongs to the caller and stays open."""
+        """Note the end; the source belongs to the caller and stays open."""
         self.closed = True
 
 
 class _Noting:
-    """Called by the parser for each row with the wrong number of fields."""
+    """Notes each row with the wrong number of fields; the parser calls this."""
 
     def __init__(self, problems: Problems) -> None:
         self._problems = problems

@@ -1,8 +1,8 @@
 """The first rows of a Parquet file or an Arrow stream as CSV, for a look at its columns; no table is needed for it.
 
-As many rows as fit are read, and nothing after them. Values have the form in which CSV of an upload has them: numbers
-as the shortest decimal, whole ones without a point; `true` and `false`; dates and times (UTC) in ISO 8601. A missing
-value, NaN and an empty text are an empty field; an infinity is a number that every double overflows at.
+As many rows as fit are read, and nothing after them. Values have the form that they have in an upload's CSV: numbers as
+the shortest decimal, whole ones without a point; `true` and `false`; dates and times (UTC) in ISO 8601. A missing
+value, NaN and an empty text become an empty field. An infinity becomes a number beyond all doubles.
 """
 
 import csv
@@ -24,12 +24,12 @@ BATCHES: Final = {
     "application/vnd.apache.parquet": parquet_batches,
     "application/vnd.apache.arrow.stream": arrow_batches,
 }
-"""How the files are read, by media type."""
+"""By media type, the function that reads a file."""
 ROWS_MAX: Final = 100_000
 CSV_BYTES_MAX: Final = 2**22
-"""The rows that are given take at most so many bytes as CSV, with the header."""
+"""The most bytes that the first rows take as CSV, with the header."""
 NAMES_BYTES_MAX: Final = 2**18
-"""The names of all columns together."""
+"""The most bytes that the names of all columns take together."""
 
 _ROWS_AT_ONCE: Final = 2**10
 _WHOLE_MAX: Final = 2**53  # a double beyond this is no count of anything
@@ -44,7 +44,7 @@ _UNNAMED: Final = "it is an index without a name"
 
 
 def read_first_rows(source: BinaryIO, content_type: str) -> FirstRows:
-    """The first rows of a file. Raises RowsProblem when it cannot be read, KeyError for a type not in BATCHES."""
+    """The first rows of a file. Raises RowsProblem when it cannot be read, KeyError for a type that BATCHES lacks."""
     look = _Look()
     is_whole = all(map(look.add, BATCHES[content_type](source, look.choose, look)))
     return FirstRows(
@@ -57,7 +57,7 @@ def read_first_rows(source: BinaryIO, content_type: str) -> FirstRows:
 
 
 class _Look:
-    """The lines so far, the header first. It counts them itself, and so takes a file of any size."""
+    """The lines so far, the header first. This counter refuses no file for its size: it bounds the lines itself."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -68,13 +68,13 @@ class _Look:
         self._writer = csv.writer(self._line)
 
     def announce(self, rows: int, decoded_bytes: int = 0) -> None:
-        """Rows that do not fit are not read."""
+        """Refuse nothing: rows that do not fit are not read."""
 
     def decode(self, decoded_bytes: int) -> None:
-        """No more than a piece is expanded at a time."""
+        """Refuse nothing: no more than a piece is expanded at a time."""
 
     def choose(self, schema: pa.Schema) -> Mapping[str, str]:
-        """The columns of one value a row that has a form as text. Raises RowsProblem."""
+        """The columns that have one value in each row and can be written as text. Raises RowsProblem."""
         names = schema.names
         if len(names) > COLUMNS_MAX:
             raise RowsProblem.of(f"the file has {len(names)} columns: at most {COLUMNS_MAX} are read")
@@ -97,7 +97,7 @@ class _Look:
         return {name: name for name in found}
 
     def add(self, batch: pa.RecordBatch) -> bool:
-        """Add rows; False when no more fit. Raises RowsProblem where not even the first does."""
+        """Add rows; False when no more rows fit. Raises RowsProblem if even the first row does not fit."""
         for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
             part = batch.slice(start, _ROWS_AT_ONCE)
             for row in zip(*map(_texts, part.columns), strict=True):
@@ -131,7 +131,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _obstacle(kind: pa.DataType) -> str | None:
-    """The reason for which no column of the type is read, or None."""
+    """The reason why no column of this type is read; None if such columns are read."""
     if pa.types.is_time(kind) or pa.types.is_duration(kind) or pa.types.is_interval(kind):
         return _TIMES_OF_DAY
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
@@ -167,7 +167,7 @@ def _number(value: float) -> str | None:
 
 
 def _within(values: pa.Array, lower: int, upper: int) -> pa.Array:
-    """The values, those beyond a bound at the bound."""
+    """The values, with a bound in place of each value beyond it."""
     wide = values.cast(pa.int64())
     low, high = (pa.scalar(each, pa.int64()) for each in (lower, upper))
     return pc.min_element_wise(pc.max_element_wise(wide, low, skip_nulls=False), high, skip_nulls=False)

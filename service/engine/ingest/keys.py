@@ -1,4 +1,4 @@
-"""The keys of an upload: Arrow holds them as they are compared."""
+"""The keys of an upload, which Arrow holds in the form in which they are compared."""
 
 from collections.abc import Iterator
 from typing import Final, overload
@@ -13,16 +13,16 @@ from service.engine.ingest.rows import Keys
 from service.query.keys import Key, KeyComparison, UnfitKey, compared, plain
 
 KEYS_AT_ONCE: Final = 2**12
-"""Keys that become Python strings, and are freed again, in a millisecond each, during which the GIL is held."""
+"""The most keys that become Python strings at once: making and freeing them holds the GIL for a millisecond each."""
 _PLAIN: Final = "^(?:0|[1-9][0-9]*|[a-z_][a-z0-9_.@+-]*|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$"
 _HEX_CHARACTERS: Final = 32
-"""The length of a UUID without hyphens; its plain form has them."""
+"""The length of a UUID without hyphens; the plain form of a UUID has hyphens."""
 
 
 class ArrowKeys(Keys):
-    """The keys of an upload, none missing: a list of a million strings would take four times the memory.
+    """The keys of an upload, none missing. A list of a million strings would take four times the memory.
 
-    Freeing it would hold the GIL for tens of milliseconds.
+    Freeing such a list would hold the GIL for tens of milliseconds.
     """
 
     def __init__(self, keys: pa.ChunkedArray) -> None:
@@ -56,12 +56,12 @@ class ArrowKeys(Keys):
         return ArrowKeys(self._keys.take(pa.array(rows)))
 
     def distinct(self) -> tuple["ArrowKeys", NDArray[np.int64]]:
-        """Each key once, in the order of its first row, and the number of each row's (n,) among these."""
+        """Each key once, in the order of its first row; and for each row (n,) the number of its key among these."""
         encoded = self._keys.combine_chunks().dictionary_encode()
         return ArrowKeys(pa.chunked_array([encoded.dictionary])), np.asarray(encoded.indices).astype(np.int64)
 
     def plain_forms(self) -> dict[int, str]:
-        """The plain form of each key that is not its own, by its place; most keys are seen to be plain by Arrow."""
+        """By place, the plain form of each key that differs from it; Arrow sees of most keys that they are plain."""
         is_plain = pc.and_(
             pc.match_substring_regex(self._keys, _PLAIN), pc.not_equal(pc.utf8_length(self._keys), _HEX_CHARACTERS)
         )
@@ -71,7 +71,7 @@ class ArrowKeys(Keys):
 
 
 def compared_keys(texts: pa.Array, comparison: KeyComparison, report: Report) -> pa.Array:
-    """The keys (n,) that some texts (n,) stand for. One that can be no key is passed to `report`, and stays."""
+    """The keys (n,) that `texts` (n,) stand for. A text that can be no key is passed to `report` and stays as it is."""
     if comparison == "exact":
         return texts
     encoded = texts.dictionary_encode()

@@ -1,4 +1,4 @@
-"""The columns of a file: which are read, and as which declared columns of a table."""
+"""The columns of a file: which of them are read, and as which declared columns of a table."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from service.engine.ingest.problems import Problems
 
 Value = TypeVar("Value")
 ColumnNames = Mapping[str, str | None]
-"""The declared name of a file's column by its name there; None leaves it out. Others keep their names."""
+"""The declared name of a column by its name in the file; None leaves the column out. Other columns keep their names."""
 _ABSENT: Final = "`columns` names it, and the file has no such column"
 _SEVERAL: Final = "several columns of the file would be one"
 
@@ -35,7 +35,7 @@ class Names:
         return read
 
     def _faults(self, found: Mapping[str, int], read: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-        """(name, fault) of the columns of a file, and of those that are read, each with how often it comes."""
+        """(name, fault) for the columns `found` in a file and those that are `read`, each given with its count."""
         yield from ((name, "the column appears more than once") for name, count in found.items() if count > 1)
         yield from ((name, _ABSENT) for name in self.in_file if name not in found)
         yield from ((name, _SEVERAL) for name, count in read.items() if count > 1)
@@ -43,7 +43,7 @@ class Names:
         yield from ((name, "the column is missing") for name in self.declared if name not in read)
 
     def renamed(self, members: Mapping[str, Value]) -> Mapping[str, Value]:
-        """The members by their declared names, without those that are left out. Raises ValueError where two are one."""
+        """The members by declared name, without those left out. Raises ValueError where two members get one name."""
         if not self.in_file:
             return members
         named = [(self.in_file.get(name, name), value) for name, value in members.items()]

@@ -1,7 +1,8 @@
 """NDJSON: one object a line, every declared column in each, `null` for no value.
 
-Arrow's own JSON reader would be faster, but it guesses types across rows, keeps the last of two equal members without a
-word, and names no row. After the check of its JSON type a value goes on as text, so that CSV and NDJSON mean the same.
+Arrow's own JSON reader would be faster, but it guesses types across rows, silently keeps the last of two members of the
+same name, and does not say which row is wrong. The JSON type of a value is checked, and after that the value is handled
+as text, so that CSV and NDJSON mean the same.
 """
 
 import json
@@ -23,15 +24,15 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NAMES = {str: "text", int: "an integer", float: "a number", bool: "a boolean", list: "a list", dict: "an object"}
 
 JsonTypes = frozenset[type]
-"""The JSON types a column takes, as Python reads them; null is always taken."""
+"""The JSON types that a column takes, as Python reads them; null is always taken."""
 
 
 def ndjson_batches(
     source: BinaryIO, types: Mapping[str, JsonTypes], problems: Problems, columns: ColumnNames = MappingProxyType({})
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of columns of text, or of lists, named as in `types`. `columns` are members that have other names.
+    """Batches of columns of text, or of lists, named as in `types`. `columns` maps members with other names.
 
-    What is wrong in a row is noted, and its values become NULL.
+    A wrong value in a row is noted and becomes NULL.
     """
     rows_before = 0
     names = Names(types.keys(), columns)
@@ -42,7 +43,7 @@ def ndjson_batches(
 
 
 def _chunks(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
-    """The lines, so many at a time as make a piece in rows or in bytes: objects take several times their text."""
+    """The lines, in chunks with the rows or the bytes of a piece: objects take several times as much as their text."""
     chunk: list[bytes] = []
     taken = 0
     for line in lines:
@@ -56,7 +57,7 @@ def _chunks(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
 
 
 def _lines(source: BinaryIO) -> Iterator[bytes]:
-    """The lines that are not blank. Raises RowsProblem on one too long to be a row."""
+    """The lines that are not blank. Raises RowsProblem on a line that is too long to be a row."""
     for number, line in enumerate(iter(partial(source.readline, LINE_BYTES_MAX), b""), start=1):
         if len(line) == LINE_BYTES_MAX:
             raise RowsProblem.of(f"line {number} of the file is longer than {LINE_BYTES_MAX} bytes")
@@ -66,7 +67,7 @@ def _lines(source: BinaryIO) -> Iterator[bytes]:
 
 
 def _row(line: bytes, names: Names, problems: Problems, row: int) -> Mapping[str, object]:
-    """The members of one line's object; none of them when it is not the object that was declared."""
+    """The members of the object in one line; no members when the line is not JSON or not such an object."""
     try:
         members = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -88,7 +89,10 @@ def _row(line: bytes, names: Names, problems: Problems, row: int) -> Mapping[str
 def _inspected(
     line: bytes, members: Mapping[str, object], names: Collection[str], problems: Problems, row: int
 ) -> Mapping[str, object]:
-    """A row whose colons do not account for its members: one is missing, unknown or repeated, or a value has colons."""
+    """The members of a row whose members or colons are not as expected, after noting what is wrong.
+
+    A member may be missing, unknown or repeated. A value that has a colon is not wrong.
+    """
     for name in members.keys() - names:
         problems.add("the column is not declared", row=row, column=name)
     for name in names:

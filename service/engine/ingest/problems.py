@@ -13,13 +13,13 @@ PROBLEMS_MAX = 20
 GROUPS_MAX = 100
 FIRST_ROWS_MAX = 5  # of a group
 BROKEN_ROWS_MAX = 10_000
-"""With this many rows of the wrong length, the file is taken for no CSV at all."""
+"""A file with this many rows of the wrong length is taken not to be CSV at all."""
 _NAME_CHARACTERS_MAX = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowError:
-    """One problem. `row` counts data rows from 1, None when it concerns the whole upload; `column` likewise."""
+    """One problem. `row` counts data rows from 1. `row` and `column` are None for a problem of the whole upload."""
 
     row: int | None
     column: str | None
@@ -28,7 +28,7 @@ class RowError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorGroup:
-    """All problems of one kind in one column: the number of rows, and the first of them."""
+    """All problems of one kind in one column: the number of rows, and the first rows."""
 
     column: str | None
     message: str
@@ -38,7 +38,7 @@ class ErrorGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorCounts:
-    """The problems of an upload in numbers; not complete where reading was given up before the end."""
+    """The problems of an upload in numbers. They are not complete if reading was given up before the end."""
 
     rows_wrong: int = 0
     groups: tuple[ErrorGroup, ...] = ()
@@ -46,22 +46,22 @@ class ErrorCounts:
 
 
 class RowsProblem(ValueError):
-    """The upload was refused and nothing of it was kept; `errors` are the first problems, in order of row."""
+    """The upload was refused and nothing of it was kept. `errors` are the first problems, in order of row."""
 
     def __init__(self, errors: tuple[RowError, ...], counts: ErrorCounts | None = None) -> None:
-        """Keep the errors; a problem without `counts` is of the upload as a whole."""
+        """Keep the errors. A problem without `counts` concerns the upload as a whole."""
         self.errors, self.counts = errors, counts
         super().__init__("; ".join(_sentence(error) for error in errors))
 
     @classmethod
     def of(cls, message: str, *, row: int | None = None, column: str | None = None) -> "RowsProblem":
-        """A single problem."""
+        """Make a refusal for a single problem."""
         return cls((RowError(row=row, column=column, message=message),))
 
 
 @dataclass(slots=True)
 class _Group:
-    """A group while it grows: its first problems with their places in the order of finding."""
+    """A group that grows: its first problems, each with its place in the order of finding."""
 
     rows: int = 0
     errors: list[tuple[int, RowError]] = field(default_factory=list)
@@ -79,7 +79,7 @@ class Problems:
 
     @property
     def is_hopeless(self) -> bool:
-        """Tell whether so many rows are broken that reading on is of no use."""
+        """Tell whether so many rows are broken that reading on is useless."""
         return self._broken_rows >= BROKEN_ROWS_MAX
 
     def add(self, message: str, *, row: int | None = None, column: str | None = None) -> None:
@@ -89,7 +89,7 @@ class Problems:
         self._note(message, row=row, column=column, group=message)
 
     def add_broken_row(self, message: str, row: int) -> None:
-        """Note a row that is not as long as the header. The parser skips it, so rows after it get wrong numbers."""
+        """Note a row whose length differs from the header's. The parser skips it, so later rows get wrong numbers."""
         if self._first_broken_row is None:
             self._first_broken_row = row
         self._broken_rows += 1
@@ -104,9 +104,10 @@ class Problems:
         rows_before: int = 0,
         of_row: Callable[[int], str] | None = None,
     ) -> None:
-        """Note the rows where `bad` (n,) is True, of a batch that follows on `rows_before` rows.
+        """Note the rows where `bad` (n,) is True, in a batch that comes after `rows_before` rows.
 
-        `of_row` says more of one row, by its index in the batch, than the `message` of them all.
+        `of_row` gives a more exact message for one row, by the row's index in the batch, than the `message` of them
+        all.
         """
         where = np.flatnonzero(bad)
         if where.size == 0:
@@ -122,7 +123,8 @@ class Problems:
     def first(self) -> tuple[RowError, ...]:
         """The errors that will be reported, in order of row; problems of the whole upload come first.
 
-        The first problem of a place is the cause of the others, and a row that is wrong as a whole says nothing more.
+        Of several problems in one place only the first is reported, since it causes the others. Of a row that is wrong
+        as a whole only that is reported.
         """
         found = sorted((each for group in self._groups.values() for each in group.errors), key=lambda each: each[0])
         known = [error for _, error in found if self._has_its_number(error)]
@@ -153,13 +155,13 @@ class Problems:
         )
 
     def raise_if_any(self, *, lines: Mapping[int, int] | None = None) -> None:
-        """Refuse the upload if anything is wrong. `lines` gives the file's line of a row where that is known."""
+        """Raise RowsProblem if anything is wrong. `lines` gives the line in the file for some rows."""
         errors = self.first()
         if errors:
             raise RowsProblem(tuple(_with_line(error, lines or {}) for error in errors), self.counts())
 
     def _has_its_number(self, error: RowError) -> bool:
-        """Tell whether the parser has skipped no row before it."""
+        """Tell whether the error's row number is right: the parser has skipped no row before it."""
         broken = self._first_broken_row
         return broken is None or error.column is None or error.row is None or error.row < broken
 
@@ -174,7 +176,7 @@ class Problems:
             found.errors.append((self._found, RowError(row=row, column=shown, message=message)))
 
     def _group(self, column: str | None, message: str) -> _Group | None:
-        """The group; None where there are too many. Their rows are counted all the same."""
+        """The group; None where there are too many groups. `rows_wrong` counts rows without a group all the same."""
         place = _shown(column), message
         if place not in self._groups and len(self._groups) >= GROUPS_MAX:
             return None

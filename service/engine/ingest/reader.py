@@ -1,4 +1,4 @@
-"""An upload from bytes to checked codes: all of it or nothing. Its keys stay as Arrow holds them."""
+"""An upload from bytes to checked codes: all of it or nothing. Arrow holds its keys."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -57,11 +57,11 @@ def read_rows(
     duplicates: Duplicates = "keep",
     bounds: UploadBounds = BOUNDS,
 ) -> Rows:
-    """Read a whole upload for `table`. `budget_units`: the dataset's budget, which no individual's limit may exceed.
+    """Read a whole upload for `table`. `budget_units` is the dataset's budget, which no individual's limit may exceed.
 
-    `keys` says how the dataset compares keys. Rows that are the same as an earlier one are counted, and kept, dropped
-    or reported. `bounds` are those of the whole upload. Raises RowsProblem naming rows and columns,
-    ValueError for a content type that is not one of CONTENT_TYPES.
+    `keys` says how the dataset compares keys. A row that is the same as an earlier row is counted, and kept, dropped or
+    reported according to `duplicates`. `bounds` are those of the whole upload. Raises RowsProblem naming rows and
+    columns, and ValueError for a content type that is not one of CONTENT_TYPES.
     """
     problems = Problems()
     size = UploadSize(table, bounds)
@@ -133,7 +133,7 @@ class _Upload:
         self._add_keys(self._array(batch, self._table.key))
 
     def check_rows(self, duplicates: Duplicates) -> Mask:
-        """The mask of rows that repeat an earlier one, (n,). An individual has one row in the table of individuals."""
+        """The mask (n,) of rows that repeat an earlier row. Notes repeated keys in the table of individuals."""
         if self._table.kind == "individuals" and not self._has_doubles():
             return np.zeros(self._count, dtype=np.bool_)
         columns = [each if each.ndim == 1 else told_apart(each) for each in self._all_codes().values()]
@@ -157,7 +157,7 @@ class _Upload:
         )
 
     def _has_doubles(self) -> bool:
-        """Tell whether a key comes twice, without the GIL, which a set of a million strings would hold for 0.1 s."""
+        """Tell whether a key comes twice, without the GIL: a set of a million strings would hold the GIL for 0.1 s."""
         keys = self._all_keys().drop_null()
         return bool(pc.count_distinct(keys).as_py() < len(keys))
 
@@ -165,7 +165,7 @@ class _Upload:
         return pa.chunked_array(self._keys, type=pa.string())
 
     def rows(self) -> Rows:
-        """Everything, once nothing is wrong with it."""
+        """The checked rows and their counts; call this only if nothing is wrong with the upload."""
         return Rows(
             keys=ArrowKeys(self._all_keys()),
             codes=self._all_codes(),
@@ -181,7 +181,7 @@ class _Upload:
         return {name: np.concatenate(parts) for name, parts in self._codes.items()}
 
     def _limits_in_one(self) -> list[NDArray[np.int64]]:
-        """The limits (n,), if the table has a column of them."""
+        """One array of the limits (n,), if the table has a column of limits; else no array."""
         if not any(isinstance(column, BudgetColumn) for column in self._table.columns.values()):
             return []
         return [np.concatenate([np.empty(0, np.int64), *self._limits])]
@@ -226,7 +226,7 @@ class _Upload:
         self._count += len(keys)
 
     def _array(self, batch: pa.RecordBatch, name: str) -> pa.Array:
-        """The column, its bytes decoded where the format left that to us."""
+        """The column; bytes that the format left undecoded are decoded to text."""
         array = batch.column(name)
         if not pa.types.is_binary(array.type):
             return array
@@ -248,19 +248,19 @@ class _Upload:
 
 
 def _none_of(column: Column) -> Codes:
-    """The codes of a column of no rows."""
+    """The codes of a column without rows."""
     columns = {"": column}
     none: list[Codes] = [np.empty(0, coding.dtype) for coding in codings_of(columns).values()]
     return (none or [coding.missing(0) for coding in vectors_of(columns).values()])[0]
 
 
 def _with_points(text: pa.Array) -> pa.Array:
-    """Numbers with a comma before the fraction, with a point there; a point, which is no part of them, stays wrong."""
+    """Numbers with a comma before the fraction, written with a point. A number that has a point already stays wrong."""
     return pc.replace_substring(pc.replace_substring(text, ".", "'"), ",", ".")
 
 
 def _compact(keys: pa.Array) -> pa.Array:
-    """Keys that keep no more than twice their own bytes in memory: a slice keeps all of its block or message."""
+    """Keys that keep at most twice their own bytes in memory: a mere slice keeps its whole block or message."""
     return pa.concat_arrays([keys[:0], keys]) if keys.get_total_buffer_size() > 2 * keys.nbytes else keys
 
 

@@ -1,7 +1,7 @@
 """Rows that an upload holds twice.
 
-Two rows are the same where key and all stored values are. Whether a row is the same as an earlier one depends on the
-rows of its own individual alone.
+Two rows are the same if their keys and all their stored values are the same. So whether a row repeats an earlier row
+depends on the rows of its own individual alone.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ _SHIFT: Final = np.uint64(29)
 
 
 def repeated_rows(keys: pa.ChunkedArray, columns: Sequence[Codes | Integers]) -> Mask:
-    """The mask of rows that repeat an earlier one, (n,), of n keys, none missing, and the n values of each column.
+    """The mask (n,) of rows that repeat an earlier row, from n keys, none missing, and the n values of each column.
 
-    The rows are compared by a number mixed from all of a row first, so that only those that share theirs are sorted.
+    A number mixed from the whole row is compared first, so that only rows that share this number are sorted.
     """
     whose = np.asarray(keys.combine_chunks().dictionary_encode().indices.fill_null(-1)).astype(np.int64)
     repeated = np.zeros(whose.size, dtype=np.bool_)
@@ -39,14 +39,14 @@ def repeated_rows(keys: pa.ChunkedArray, columns: Sequence[Codes | Integers]) ->
 
 
 def told_apart(rows: Codes) -> Integers:
-    """A number for each of `rows` (n, width) of a column of vectors: the same for the same rows, and for no others."""
+    """A number for each of `rows` (n, width) of a column of vectors: equal for equal rows, and for no others."""
     whole = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).reshape(-1)
     numbers: Integers = np.unique(whole, return_inverse=True)[1].astype(np.int64)
     return numbers
 
 
 def _mixed(columns: Sequence[Codes | Integers]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """A number for each row (n,): the same for the same rows, and seldom the same for others."""
+    """A number for each row (n,): the same number for equal rows, and seldom the same for different rows."""
     mixed = np.zeros(columns[0].size, dtype=np.uint64)
     for column in columns:
         mixed ^= column.astype(np.uint64)

@@ -1,4 +1,4 @@
-"""The rows of an upload; apart from its reader, so that code that passes rows on need not import what reads them."""
+"""The rows of an upload; in a module apart, so that code that passes rows on need not import the reader."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ DecimalMark = Literal[".", ","]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileForm:
-    """The form of a file: the marks of CSV between fields and before a fraction, and columns with other names."""
+    """The form of a file: in CSV the marks between fields and before a fraction, and columns that have other names."""
 
     delimiter: str = ","
     decimal: DecimalMark = "."
@@ -31,7 +31,7 @@ USUAL_FORM: Final = FileForm()
 
 
 class Keys(Sequence[Key]):
-    """The keys of an upload as they are compared; a slice of them is a list."""
+    """The keys of an upload in the form in which they are compared; a slice of them is a list."""
 
     @abstractmethod
     def taken(self, rows: NDArray[np.int64]) -> "Keys":
@@ -39,36 +39,36 @@ class Keys(Sequence[Key]):
 
     @abstractmethod
     def distinct(self) -> tuple["Keys", NDArray[np.int64]]:
-        """Each key once, in the order of its first row, and the number of each row's (n,) among these."""
+        """Each key once, in the order of its first row; and for each row (n,) the number of its key among these."""
 
     @abstractmethod
     def plain_forms(self) -> dict[int, str]:
-        """The plain form of each key that is not its own, by its place."""
+        """By place, the plain form of each key that differs from its plain form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCounts:
-    """The counts of an upload, for the curator alone; most of them by column."""
+    """The counts of an upload, for the curator alone. Most counts are by column."""
 
     clipped: Mapping[str, int]
     out_of_domain: Mapping[str, int]
     nulls: Mapping[str, int]
     nearest: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """How many values out of the list are a category but for case and the like, by that category."""
+    """By category, how many values that are not in the list differ from it only in case, blanks or forms of letters."""
     without_zone: tuple[str, ...] = ()  # columns of times of which some does not say its zone
     repeated: int = 0  # rows that are the same as an earlier one
 
     @property
     def by_name(self) -> dict[str, Any]:
-        """Each of them."""
+        """All counts by their names."""
         return {each.name: getattr(self, each.name) for each in fields(RowCounts)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rows(RowCounts):
-    """Checked rows (n of them), in the order of the upload, and its counts.
+    """Checked rows (n of them), in the order of the upload, and the upload's counts.
 
-    `places` (n,) are the places of the rows in the upload, from 0, where some were left out before.
+    `places` (n,) are the places of the rows in the upload, from 0; None if no row was left out.
     """
 
     keys: Keys
@@ -90,7 +90,7 @@ class Rows(RowCounts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstRows:
-    """The first rows of a file as CSV (RFC 4180), with a header; `left_out` says why by column."""
+    """The first rows of a file as CSV (RFC 4180), with a header; `left_out` has by column why it was left out."""
 
     csv: str
     rows: int

@@ -1,7 +1,7 @@
-"""The bounds of an upload: on its bytes once it is decoded, and on the memory for what is kept of its rows.
+"""The bounds of an upload: on its bytes after decoding, and on the memory for the parts of its rows that are kept.
 
-A small body of Parquet or Arrow may stand for any number of rows and bytes. What a body says of itself is checked
-before it is decoded, and what comes out is counted piece by piece, before a dictionary or a run is expanded.
+A small body of Parquet or Arrow may stand for any number of rows and bytes. The sizes that a body states are checked
+before it is decoded. The sizes that come out are counted piece by piece, before a dictionary or a run is expanded.
 """
 
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from service.query.vector_columns import vectors_of
 
 PIECE_ROWS: Final = 2**16
 PIECE_BYTES: Final = 2**23
-"""Rows are worked on in pieces of at most so many, which take at most so many bytes; a single row may take more."""
+"""Rows are worked on in pieces of at most PIECE_ROWS rows and PIECE_BYTES bytes; a single row may take more."""
 KEYS_BYTES_MAX: Final = 2**31 - 1
-"""The keys of an upload end up in one array, whose offsets have 32 bits."""
+"""The most bytes of an upload's keys: they end up in one array, whose offsets have 32 bits."""
 
 _STEADY_BYTES: Final = 2**26  # of blocks and pieces under way, whatever is kept
 _ROW_BYTES: Final = 72  # of a row, beside twice what is kept of it: numbers of its key and of its contents, sorted
@@ -33,11 +33,11 @@ class UploadBounds:
 
 
 BOUNDS: Final = UploadBounds()
-"""Those of an upload whose reader has stated none."""
+"""The bounds of an upload for which no others are stated."""
 
 
 class UploadSize:
-    """Counts one upload. Every refusal says what is too large, and what the most is."""
+    """Counts the rows and bytes of one upload. Every refusal says what is too large, and how large it may be."""
 
     def __init__(self, table: Table, bounds: UploadBounds) -> None:
         codings, vectors = codings_of(table.columns), vectors_of(table.columns)
@@ -48,17 +48,17 @@ class UploadSize:
         self.rows = self.key_bytes = self.decoded_bytes = 0
 
     def announce(self, rows: int, decoded_bytes: int = 0) -> None:
-        """Check what comes next, before it is decoded. Raises RowsProblem where it is too much for one upload."""
+        """Check rows and bytes before they are decoded. Raises RowsProblem if they are too many for one upload."""
         self._check_rows(self.rows + rows)
         self._check_decoded(self.decoded_bytes + decoded_bytes)
 
     def decode(self, decoded_bytes: int) -> None:
-        """Count bytes that are about to be expanded. Raises RowsProblem."""
+        """Count bytes that are about to be expanded. Raises RowsProblem if they are too many."""
         self.decoded_bytes += decoded_bytes
         self._check_decoded(self.decoded_bytes)
 
     def keep(self, rows: int, key_bytes: int) -> None:
-        """Count rows that are kept, and the bytes of their keys. Raises RowsProblem."""
+        """Count rows that are kept, and the bytes of their keys. Raises RowsProblem if they are too many."""
         self.rows += rows
         self.key_bytes += key_bytes
         self._check_rows(self.rows)

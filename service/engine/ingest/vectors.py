@@ -1,7 +1,7 @@
 """From lists of numbers to the rows of codes of a column of vectors (service.query.vector_columns), a batch at a time.
 
-As in other columns, bounds clip, and what cannot be a vector at all is reported by row: another length, a number that
-is missing, not finite or not whole.
+As in other columns, bounds clip. A list that cannot be a vector is reported by row: it has another length, or a number
+in it is missing, not finite or not whole.
 """
 
 from collections.abc import Sequence
@@ -23,13 +23,13 @@ LISTED: Final = pa.list_(pa.float64())
 
 
 def is_listed(kind: pa.DataType) -> bool:
-    """Tell whether a type is of lists of numbers, in a layout whose bytes can be counted before it is expanded."""
+    """Tell whether a type is a list of numbers, in a layout whose bytes can be counted before it is expanded."""
     is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     return is_list and bool(pa.types.is_integer(kind.value_type) or pa.types.is_floating(kind.value_type))
 
 
 def code_vectors(column: VectorColumn, array: pa.Array, report: Report) -> Coded:
-    """Code a batch of lists: rows (n, length + 1). A wrong value is passed to `report`. Raises WrongType."""
+    """Code a batch of lists as rows (n, length + 1). A wrong value is passed to `report`. Raises WrongType."""
     coding = vector_coding(column)
     if pa.types.is_null(array.type):
         array = pa.nulls(len(array), LISTED)
@@ -50,7 +50,7 @@ def code_vectors(column: VectorColumn, array: pa.Array, report: Report) -> Coded
 
 
 def listed_numbers(values: Sequence[object]) -> tuple[pa.Array, list[int]]:
-    """Lists of JSON as an array, and the places of those that hold anything but numbers, which are missing in it."""
+    """Lists of JSON as an array; and the places of lists that hold anything but numbers, which are NULL there."""
     wrong = [at for at, value in enumerate(values) if isinstance(value, list) and not set(map(type, value)) <= _NUMBERS]
     refused = set(wrong)
     rows = [
@@ -66,7 +66,7 @@ _NUMBERS: Final = {int, float}
 def _whole_numbers(
     values: pa.Array, rows: NDArray[np.int64], count: int, length: int, report: Report
 ) -> NDArray[np.integer]:
-    """The numbers (k, length) of the vectors in k of `count` rows, zero where wrong."""
+    """The numbers (k, length) of the vectors in k of `count` rows, zero where they are wrong."""
 
     def told(wrong: Mask, message: str) -> None:
         of_all = np.zeros(count, dtype=np.bool_)
@@ -91,7 +91,7 @@ def _whole_numbers(
 
 
 def _clipped(steps: NDArray[np.integer], coding: VectorCoding) -> tuple[Codes, int]:
-    """The codes (k, length) of numbers, and how many vectors have one out of bounds."""
+    """The codes (k, length) of numbers, and how many vectors have a number out of bounds."""
     lower, upper = coding.offset, coding.offset + coding.span
     if steps.size == 0 or lower <= int(steps.min()) <= int(steps.max()) <= upper:
         if lower == 0:
