@@ -1,9 +1,10 @@
 """The operating system's entropy as 64-bit words: the only source of randomness.
 
-A few words are read from the kernel as they are. For many, a fresh 256-bit key is drawn from it and stretched with
-AES-256 in counter mode, which takes a tenth of the time (loadtests/bench_noise.py) and is slower for few, because every
-call makes a new cipher. Either way no state lives from one call to the next: two processes after a fork, or one machine
-resumed twice from a snapshot, share no words but those of a call under way.
+A few words are read from the kernel as they are. For many words, a fresh 256-bit key is read from the kernel and
+stretched with AES-256 in counter mode. This takes a tenth of the time (loadtests/bench_noise.py). For a few words it is
+slower, because every call makes a new cipher. In both cases no state is kept from one call to the next. So two
+processes after a fork, or one machine resumed twice from a snapshot, share no words except those of a call that was
+running.
 """
 
 import os
@@ -15,7 +16,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 FEW: Final = 256
-"""Up to this many words come quicker from the kernel than from a cipher; they cost the same at about 480."""
+"""The most words that are read from the kernel itself. A cipher is slower up to about 480 words."""
 
 _KEY_BYTES: Final = 32
 _BLOCK_BYTES: Final = 16

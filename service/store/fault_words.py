@@ -1,7 +1,7 @@
 """The words for a fault of a database or a cache, without any part of the address under which it was asked.
 
-Libraries quote the address in their errors, and may take a part of a password for a host. An error that holds a part of
-the address is told in words of ours, or is left out; any other is passed on.
+Libraries quote the address in their errors, and may take a part of a password for a host. An error that quotes a part
+of the address is replaced by words of ours, or left out. Any other error is passed on.
 """
 
 import re
@@ -44,7 +44,7 @@ _LENGTH_MAX: Final = 500
 
 
 def words_of(fault: Exception | str, address: str) -> str:
-    """One line for the operator on an error of a library, or on what a program has said, about this address."""
+    """One line for the operator: an error of a library or the output of a program, without parts of this address."""
     text = " ".join(str(fault).split())
     lowered = text.casefold()
     if text and not _quotes(lowered, address.casefold()):
@@ -58,7 +58,7 @@ def words_of(fault: Exception | str, address: str) -> str:
 
 
 def _quotes(text: str, address: str) -> bool:
-    """Tell whether the text has a part of the address between two of its delimiters, other than the scheme."""
+    """Tell whether the text quotes a piece of the address, the scheme excepted; delimiters separate the pieces."""
     _, _, rest = address.partition("://")
     return bool(_pieces(text) & (_pieces(rest) | _pieces(unquote(rest))))
 

@@ -1,9 +1,10 @@
 """An OpenID Connect provider: the authorization code flow with PKCE, and the checks of its ID tokens.
 
-Authlib has the protocol and joserfc the signatures. Authlib's own client for httpx is about to change libraries, so the
-requests are made here: without redirects and proxies, of bounded size, and few at a time, so that a provider that hangs
-holds few threads. All requests of one exchange have one deadline, however slowly the provider sends: each runs in an
-event loop of its own, which is left at that instant. Its endpoints are read from its discovery document.
+Authlib implements the protocol and joserfc the signatures. Authlib's own client for httpx is about to change libraries,
+so the requests are made here. They use no redirects and no proxies, are of bounded size, and are few at a time, so that
+a provider that hangs holds few threads. All requests of one exchange have one deadline, however slowly the provider
+sends: each request runs in an event loop of its own, which is left at the deadline. The provider's endpoints are read
+from its discovery document.
 """
 
 import asyncio
@@ -29,25 +30,25 @@ from joserfc.jwk import KeySet
 from service.ledger.ports.identity import IdentityRefused, ProviderUnavailable
 
 EXCHANGE_S: Final = 10.0
-"""The longest that all requests for one sign-in take together."""
+"""The most seconds that all requests for one sign-in take together."""
 DOCUMENT_BYTES_MAX: Final = 2**20
 AT_ONCE_MAX: Final = 16
-"""Conversations with the provider at a time, of all that sign in."""
+"""The most requests to the provider at a time, over all sign-ins."""
 KEPT_FOR: Final = timedelta(hours=1)
 """How long the provider's endpoints and keys are used before they are read again."""
 AGAIN_AFTER: Final = timedelta(minutes=1)
-"""A token under a key that is not known has them read again, but no sooner than this after the last time."""
+"""A token under an unknown key has the keys read again, but not within this time after they were last read."""
 CLOCK_SKEW_S: Final = 60
-"""How far the provider's clock may differ from ours."""
+"""The most seconds by which the provider's clock may differ from ours."""
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Signatures that nobody can make with the public key or the client's secret; `none` is no signature."""
+"""Signatures that cannot be made with the public key or the client's secret alone; `none` is no signature."""
 _ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientRegistration:
-    """This service as its provider knows it; `redirect_uri` is where the provider sends browsers back."""
+    """This service as its provider knows it. The provider sends browsers back to `redirect_uri`."""
 
     issuer: str
     client_id: str
@@ -75,7 +76,7 @@ class OpenIdProvider:
         clock: Callable[[], datetime],
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """`transport` carries the requests, by default sockets."""
+        """Take the registration. `transport` carries the requests; by default that is sockets."""
         self._registration, self._clock = registration, clock
         self._transport = transport
         self._places = threading.BoundedSemaphore(AT_ONCE_MAX)
@@ -117,7 +118,7 @@ class OpenIdProvider:
         return dict(checked)
 
     def _decoded(self, token: str, until_s: float) -> jwt.Token:
-        """The token, whose signature is good under one of the provider's keys."""
+        """The token, after a check of its signature with the provider's keys."""
         published = self._current(until_s)
         try:
             return jwt.decode(token, published.keys, algorithms=ALGORITHMS)
@@ -127,7 +128,7 @@ class OpenIdProvider:
             return jwt.decode(token, self._read(until_s).keys, algorithms=ALGORITHMS)
 
     def _id_token(self, code: str, verifier: str, until_s: float) -> str:
-        """The ID token for a code. A code that was used, or is another's, is refused by the provider."""
+        """The ID token for a code. The provider refuses a code that was used, or that belongs to another client."""
         document, mine = self._current(until_s).document, self._registration
         body = prepare_token_request(
             "authorization_code", code=code, redirect_uri=mine.redirect_uri, code_verifier=verifier
@@ -169,7 +170,7 @@ class OpenIdProvider:
         return published
 
     def _asked(self, method: str, address: str, until_s: float, **sent: Any) -> tuple[int, dict[str, Any]]:  # noqa: ANN401 - of httpx
-        """(status, document) of one request; an answer without a JSON object has an empty document."""
+        """(status, document) of one request. The document is empty if the answer is not a JSON object."""
         if not self._places.acquire(blocking=False):
             raise ProviderUnavailable("too many sign in at once")
         loop = asyncio.new_event_loop()
@@ -197,7 +198,7 @@ class OpenIdProvider:
 
 
 def _deadline() -> float:
-    """The instant by which an exchange that begins now must be over (monotonic, s)."""
+    """The instant by which an exchange that begins now must end (monotonic, s)."""
     return time.monotonic() + EXCHANGE_S
 
 
@@ -215,13 +216,13 @@ async def _document(response: httpx.Response) -> dict[str, Any]:
 
 
 def _is_safe(address: object) -> bool:
-    """Tell whether it is an https address, or one on this machine."""
+    """Tell whether it is an https address, or an http address on this machine."""
     parts = urlsplit(address if isinstance(address, str) else "")
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
 
 
 def _auth_method(document: Mapping[str, Any], mine: ClientRegistration) -> str:
-    """The way in which the client shows its secret: in the header unless the provider takes it in the body alone."""
+    """The way in which the client sends its secret: in the header, unless the provider takes it in the body alone."""
     if mine.client_secret is None:
         return "none"
     taken = document.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
@@ -229,6 +230,6 @@ def _auth_method(document: Mapping[str, Any], mine: ClientRegistration) -> str:
 
 
 def _check_of(error: Exception) -> str:
-    """The check that failed, in a word: the claim, or the kind of the error."""
+    """The check that failed, in a word: the claim that it is about, or the kind of the error."""
     claim = getattr(error, "claim", None)
     return str(claim) if claim else type(error).__name__

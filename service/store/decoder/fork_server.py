@@ -1,9 +1,9 @@
-"""The program that decodes uploads: it has all that decoding needs imported, and forks a process for each upload.
+"""The program that decodes uploads: it imports all that decoding needs, and then forks a process for each upload.
 
-A fork takes milliseconds where a start takes most of a second. The server itself reads no byte of an upload, so that
-no upload can do anything to the next. It has one thread (a fork of several would inherit their locks), no secret, and
-no descriptor but those that it is handed. It ends when its owner's end of the socket is closed, however that happens,
-and signals that end a service are for the owner, which finishes its uploads first.
+A fork takes milliseconds, whereas a start takes most of a second. This process, the server, reads no byte of an upload,
+so that no upload can affect the next. It has one thread (a fork of a process with several would inherit their locks),
+no secret, and no descriptor except those that it is handed. It ends when its owner's end of the socket is closed, for
+whatever reason. Signals that end a service are for the owner, which finishes its uploads first.
 """
 
 import errno
@@ -43,7 +43,7 @@ from service.store.decoder.messages import (
 from service.store.decoder.rows_file import write_rows
 
 SECONDS_MAX: Final = 900
-"""The longest that one upload may be decoded; then the kernel ends the process."""
+"""The most seconds that decoding one upload may take; after that the kernel ends the process."""
 DESCRIPTORS: Final = 3
 """The files of each upload: its bytes; one with the request, which the rows replace; and a socket for the messages."""
 _NICENESS: Final = 10
@@ -63,7 +63,7 @@ def main(descriptor: int) -> None:
 
 
 class ForkServer:
-    """Forks a decoder for each upload, and says how it has ended."""
+    """Forks a decoder for each upload, and reports how the decoder has ended."""
 
     def __init__(self, control: socket.socket) -> None:
         self._control, self._pid = control, os.getpid()
@@ -71,7 +71,7 @@ class ForkServer:
         self._children: dict[int, tuple[int, socket.socket]] = {}  # process and socket by its descriptor
 
     def run(self) -> None:
-        """Run until the owner has gone; decoders that are left then end too."""
+        """Run until the owner has gone. Decoders that still run then are killed."""
         self._selector.register(self._control, selectors.EVENT_READ)
         while True:
             for key, _ in self._selector.select():
@@ -133,7 +133,7 @@ class ForkServer:
 
 
 def decoded(source: io.BufferedReader, target: io.BufferedRandom) -> Message:
-    """Decode under the limits of the request in `target`, which is then replaced by the rows; what came of it."""
+    """Decode under the limits of the request in `target`, replace the request by the rows, and return the outcome."""
     request = REQUEST.validate_json(target.read())
     target.seek(0)
     target.truncate()
@@ -158,7 +158,7 @@ def decoded(source: io.BufferedReader, target: io.BufferedRandom) -> Message:
 
 
 def limit(memory_bytes: int, seconds: int) -> None:
-    """Limit this process to so many more bytes of address space, as many of each file, and so many seconds."""
+    """Limit this process to `memory_bytes` more of address space, as many bytes in each file, and `seconds`."""
     _begin_threads()
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     _lower(resource.RLIMIT_AS, pages * resource.getpagesize() + memory_bytes)
@@ -169,14 +169,14 @@ def limit(memory_bytes: int, seconds: int) -> None:
 
 
 def failed(error: BaseException, *, is_passing: bool) -> Failed:
-    """The kind of an error and its places in the code, not a word of what it said."""
+    """The kind of an error and the places in the code where it arose, but nothing of its text."""
     frames = traceback.extract_tb(error.__traceback__)[-_FRAMES_MAX:]
     places = " < ".join(f"{Path(frame.filename).stem}.{frame.name}:{frame.lineno}" for frame in reversed(frames))
     return Failed(error=f"{type(error).__module__}.{type(error).__qualname__}", place=places, is_passing=is_passing)
 
 
 def _prepare() -> None:
-    """Make all that libraries make at first use once, here, and without a thread."""
+    """Have libraries make now what they make at their first use, and without a thread."""
     ReaderHere().open()
     table = IndividualsTable.model_validate(
         {"kind": "individuals", "key": "key", "columns": {"real": {"type": "real", "lower": 0, "upper": 1}}}
@@ -185,7 +185,7 @@ def _prepare() -> None:
 
 
 def _begin_threads() -> None:
-    """Have Arrow start its threads now: under the limit that could fail, and leave a reader waiting for ever."""
+    """Have Arrow start its threads now: under the limit this could fail, and a reader would then wait for ever."""
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     pa_csv.read_csv(io.BytesIO(b"a\n1\n"))

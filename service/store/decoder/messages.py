@@ -11,7 +11,7 @@ from service.engine.ingest.rows import RowCounts
 from service.ledger.ports.row_reader import FirstRowsRequest, ReadRequest
 
 LINE_BYTES_MAX: Final = 2**20
-"""A message of a decoder is one line, of at most so many bytes."""
+"""The most bytes of a decoder's message, which is one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadFirst:
-    """The first rows are read, and in the file as JSON."""
+    """The first rows are read, and are in the file as JSON."""
 
     kind: Literal["read first"] = "read first"
 
@@ -60,7 +60,7 @@ class Failed:
     error: str
     place: str
     is_passing: bool
-    """Another try may succeed: a process could not be started."""
+    """Tells that another try may succeed: a process could not be started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ Request = ReadRequest | FirstRowsRequest
 REQUEST: Final[TypeAdapter[Request]] = TypeAdapter(Annotated[Request, Field(discriminator="kind")])
 FIRST_ROWS: Final = TypeAdapter(FirstRows)
 FIRST_ROWS_BYTES_MAX: Final = 2**25
-"""The most bytes of first rows as JSON, which may write a byte of CSV as six."""
+"""The most bytes of first rows as JSON, in which one byte of CSV may take six."""
 MESSAGE: Final[TypeAdapter[Message]] = TypeAdapter(Message)
 
 

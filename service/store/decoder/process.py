@@ -1,6 +1,7 @@
 """Uploads read by decoders, which are processes of their own: a body made to break its reader breaks nothing else.
 
-The rows come back in a nameless file that is mapped once the decoder has ended. Linux only, as are its limits.
+The rows come back in a nameless file that is mapped once the decoder has ended. This is for Linux only, and so are the
+limits of a decoder.
 """
 
 import json
@@ -44,7 +45,7 @@ from service.store.decoder.rows_file import mapped_rows
 from service.writer.admission.spools import refusing_a_full_disk
 
 VARIABLES_KEPT: Final = ("LD_LIBRARY_PATH", "PATH", "TMPDIR")
-"""The rest of our environment may hold secrets."""
+"""The variables that the process gets from our environment; the others may hold secrets."""
 VARIABLES: Final = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",  # the other pools reserve addresses by the gigabyte, which the limit counts
     "JE_ARROW_MALLOC_CONF": "background_thread:false",  # a thread from the import on, and a fork must have but one
@@ -60,22 +61,22 @@ from service.store.decoder.fork_server import main
 main(int(sys.argv[1]))
 """
 LOOK_S: Final = 1.0
-"""A decoder that is found stopped at two looks is ended."""
+"""The seconds between looks at the processes. A decoder that is stopped at two looks is killed."""
 _ENDING_S: Final = 1.0
 _TRIES: Final = 2
 _OF_THE_SERVICE: Final = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
-"""Signals that come from without: the operator's, or the kernel's when the machine has no memory left."""
+"""Signals that do not come from decoding: an operator sends them, or the kernel when the machine's memory is full."""
 
 
 class DecoderFault(Exception):
-    """A decoder met an error of the program; the text has its kind and its places in the code."""
+    """A decoder met an error of the program. The text has the error's kind and its places in the code."""
 
 
 class DecoderProcess:
     """Reads each upload in a process that is forked for it. Thread-safe."""
 
     def __init__(self) -> None:
-        """Nothing is started before `open`, or before the first upload."""
+        """Start nothing: the process starts with `open` or with the first upload."""
         self.peak_bytes = 0  # the largest resident memory of a decoder
         self._lock = threading.Lock()
         self._server: subprocess.Popen[bytes] | None = None
@@ -87,17 +88,17 @@ class DecoderProcess:
         return None if self._server is None else self._server.pid
 
     def open(self) -> None:
-        """Start what forks decoders."""
+        """Start the process that forks decoders."""
         with self._lock:
             self._started()
 
     def close(self) -> None:
-        """End it, with any decoder under way."""
+        """End the process that forks decoders, and any decoder that is running."""
         with self._lock:
             self._end()
 
     def read(self, source: BinaryIO, request: ReadRequest) -> Rows:
-        """All rows of an upload. Raises RowsProblem where it is wrong or too large, and Unavailable for a fault here.
+        """All rows of an upload. Raises RowsProblem if it is wrong or too large, and Unavailable for a fault of ours.
 
         Raises DecoderFault for an error of the program.
         """
@@ -110,7 +111,7 @@ class DecoderProcess:
                 raise DecoderFault("the rows of a decoder cannot be read") from error
 
     def read_first(self, source: BinaryIO, request: FirstRowsRequest) -> FirstRows:
-        """The first rows of a file that is for no table yet. Raises as `read`."""
+        """The first rows of a file that does not belong to a table yet. Raises what `read` raises."""
         with self._decoded(source, request) as (_, rows):
             rows.seek(0)
             try:
@@ -120,7 +121,7 @@ class DecoderProcess:
 
     @contextmanager
     def _decoded(self, source: BinaryIO, request: Request) -> Iterator[tuple[Read | ReadFirst, BinaryIO]]:
-        """The message of a decoder that has read the request, and the file with the rows."""
+        """The message of a decoder that has read what the request asks for, and the file with the rows."""
         with ExitStack() as stack:
             with refusing_a_full_disk():
                 rows = stack.enter_context(tempfile.TemporaryFile())
@@ -151,9 +152,9 @@ class DecoderProcess:
         raise Unavailable
 
     def _end_stopped(self, before: frozenset[int]) -> frozenset[int]:
-        """Kill those that a signal has stopped, if they were stopped before; those that are stopped now.
+        """Kill processes that were stopped `before` and still are, and return the others that are stopped now.
 
-        A stopped process obeys neither its limit of time nor the end of its owner.
+        A stopped process ends neither at its limit of time nor with its owner.
         """
         server = self.pid
         watched = () if server is None else (server, *_children_of(server))
@@ -197,7 +198,7 @@ class DecoderProcess:
 
 
 def _file_of(source: BinaryIO, stack: ExitStack) -> BinaryIO:
-    """The source as a file with a descriptor, all of whose bytes are written."""
+    """The source as a file that has a descriptor, with all its bytes written."""
     try:
         source.fileno()
     except OSError:
@@ -211,7 +212,7 @@ def _file_of(source: BinaryIO, stack: ExitStack) -> BinaryIO:
 def _heard(
     reply: socket.socket, end_stopped: Callable[[frozenset[int]], frozenset[int]]
 ) -> tuple[Message | None, Ended]:
-    """The decoder's message, and how it ended; of two messages the first counts. Raises Unavailable without an end."""
+    """The decoder's first message, and how the decoder ended. Raises Unavailable if the end is not reported."""
     outcome: Message | None = None
     for line in _lines(reply, end_stopped):
         message = MESSAGE.validate_json(line)
@@ -223,7 +224,7 @@ def _heard(
 
 
 def _lines(reply: socket.socket, end_stopped: Callable[[frozenset[int]], frozenset[int]]) -> Iterator[bytes]:
-    """The whole lines that come; while none does, stopped processes are looked for."""
+    """The whole lines that arrive. While none arrives, `end_stopped` looks for stopped processes."""
     said, stopped = b"", frozenset[int]()
     reply.settimeout(LOOK_S)
     while len(said) < LINE_BYTES_MAX:

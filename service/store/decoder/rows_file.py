@@ -1,4 +1,4 @@
-"""Checked rows in a file, as one batch of Arrow: written by a decoder, mapped and checked again by the service."""
+"""Checked rows in a file, as one batch of Arrow: a decoder writes them, and the service maps and checks them again."""
 
 import mmap
 from typing import Any, BinaryIO
@@ -17,7 +17,7 @@ _KEY, _LIMIT, _PLACE = "key", "limit", "place"
 
 
 def write_rows(rows: Rows, file: BinaryIO) -> RowCounts:
-    """Write the rows at the file's place."""
+    """Write the rows to the file, from its present position; return their counts."""
     keys = rows.keys if isinstance(rows.keys, ArrowKeys) else ArrowKeys(pa.chunked_array([list(rows.keys)]))
     columns = [(_KEY, keys.in_one())]
     columns += [(f"code {number}", _column(codes)) for number, codes in enumerate(rows.codes.values())]
@@ -31,9 +31,9 @@ def write_rows(rows: Rows, file: BinaryIO) -> RowCounts:
 
 
 def mapped_rows(file: BinaryIO, counts: RowCounts, table: IndividualsTable | EventsTable) -> Rows:
-    """The rows of a whole file, mapped and not copied; nobody may write to it any more. Raises pa.ArrowInvalid.
+    """The rows of a whole file, mapped and not copied. Nobody may write to the file any more. Raises pa.ArrowInvalid.
 
-    What it holds is checked as the bytes of a stranger: the decoder has read some.
+    The content is checked like bytes from a stranger, because the decoder has read such bytes.
     """
     held = {name: pa.from_numpy_dtype(coding.dtype) for name, coding in codings_of(table.columns).items()}
     held |= {name: _rows_type(coding.dtype, coding.width) for name, coding in vectors_of(table.columns).items()}
@@ -58,7 +58,7 @@ def mapped_rows(file: BinaryIO, counts: RowCounts, table: IndividualsTable | Eve
 
 
 def _column(codes: NDArray[np.unsignedinteger]) -> pa.Array:
-    """Codes (n,), or rows of codes (n, width)."""
+    """Codes (n,) or rows of codes (n, width) as an array of Arrow."""
     if codes.ndim == 1:
         return pa.array(codes)
     return pa.FixedSizeListArray.from_arrays(pa.array(codes.reshape(-1)), type=_rows_type(codes.dtype, codes.shape[1]))
@@ -74,7 +74,7 @@ def _has_nulls(array: pa.Array) -> bool:
 
 
 def _values(array: pa.Array) -> NDArray[Any]:
-    """A column without NULL, mapped: (n,), or of vectors (n, width)."""
+    """The values of a column without NULL, mapped: (n,), or for vectors (n, width)."""
     if not pa.types.is_fixed_size_list(array.type):
         return np.asarray(array)
     return np.asarray(array.flatten()).reshape(-1, array.type.list_size)

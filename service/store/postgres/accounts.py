@@ -1,7 +1,7 @@
 """Individuals in Postgres: their accounts as they are read, new ones as COPY takes them, and keys to be looked up.
 
-Most accounts have the dataset's own limit, so that only the exceptions are listed: the bytes of every account took
-Postgres twice as long to put together as the accounts to read, at every start.
+Most accounts have the dataset's own limit, so only the exceptions are listed. When the bytes of every account were
+listed at every start, putting them together took Postgres twice as long as reading the accounts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,10 +21,10 @@ from service.store.postgres.data_tables import COPIED_AT_ONCE, COPY_HEADER, COPY
 EXTENT: Final = """
 SELECT budget_units, (SELECT max(slot) FROM individuals WHERE dataset_id = datasets.id) FROM datasets WHERE id = %s
 """
-"""The usual limit and the last slot; NULL when no individual has one. Takes the dataset."""
+"""The usual limit and the last slot, which is NULL if no individual has a slot. Takes the dataset."""
 
 SLOTS_AT_ONCE: Final = 2**22
-"""Slots that one statement packs, in far less than the gibibyte that a value may have."""
+"""The slots that one statement packs, in far less than the gibibyte that a value may have."""
 
 EXCEPTIONS: Final = """
 SELECT count(*),
@@ -34,13 +34,13 @@ SELECT count(*),
     string_agg(int8send(limit_units), ''::bytea) FILTER (WHERE limit_units <> %s)
 FROM individuals WHERE dataset_id = %s AND slot >= %s AND slot < %s
 """
-"""The number of accounts; those without a record, those paused, and those with another limit.
+"""The number of accounts; the slots without a record, those paused, and those with another limit, with that limit.
 
 Takes what `AccountRows.ranges` gives.
 """
 
 SLOTS: Final = "SELECT slot FROM individuals WHERE dataset_id = %s"
-"""A selection of every account."""
+"""The slots of all accounts. Takes the dataset."""
 
 SOME: Final = """
 SELECT string_agg(int4send(slot), ''::bytea), string_agg(int8send(limit_units), ''::bytea),
@@ -57,7 +57,7 @@ Exceptions = tuple[int, bytes | None, bytes | None, bytes | None, bytes | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountRows:
-    """The accounts of one dataset, as far as `EXTENT` tells."""
+    """The accounts of one dataset, of which `EXTENT` has given the usual limit and the last slot."""
 
     dataset_id: int
     usual_units: int
@@ -65,12 +65,12 @@ class AccountRows:
 
     @property
     def size(self) -> int:
-        """The number of slots up to the last."""
+        """The number of slots up to the last slot."""
         return 0 if self.last is None else self.last + 1
 
     @property
     def ranges(self) -> list[list[int]]:
-        """The values of `EXCEPTIONS`, for each stretch of slots."""
+        """The values that `EXCEPTIONS` takes, for each stretch of slots."""
         usual = self.usual_units
         starts = range(0, self.size, SLOTS_AT_ONCE)
         return [[usual, usual, self.dataset_id, start, start + SLOTS_AT_ONCE] for start in starts]
@@ -80,7 +80,7 @@ class AccountRows:
         return sum(count for count, *_ in parts) == self.size
 
     def read(self, parts: Sequence[Exceptions], slots: Sequence[int] | None) -> SlotsInUse:
-        """All accounts, given what is exceptional of each stretch; `slots` where they are not `are_all`."""
+        """All accounts, from the exceptions in each stretch; `slots` has the slots of the accounts unless `are_all`."""
         gone, resting, others, limits = unpacked([part[1:] for part in parts], [_SLOT, _SLOT, _SLOT, _UNITS])
         limit = np.full(self.size, self.usual_units, dtype=np.int64)
         limit[others] = limits
@@ -95,7 +95,7 @@ class AccountRows:
 
 
 def accounts_of(parts: Sequence[Sequence[bytes | None]]) -> SlotsInUse:
-    """The accounts that several statements `SOME` gave."""
+    """The accounts that one or more statements `SOME` gave."""
     slots, limits, present, paused = unpacked(parts, [_SLOT, _UNITS, _SLOT, _SLOT])
     return SlotsInUse(
         slots=slots.astype(np.int64),
@@ -107,18 +107,18 @@ def accounts_of(parts: Sequence[Sequence[bytes | None]]) -> SlotsInUse:
 
 COPY_INDIVIDUALS: Final = "COPY individuals (dataset_id, slot, key, limit_units, plain) FROM STDIN (FORMAT BINARY)"
 KEYS_AT_ONCE: Final = 2**18
-"""Together in one statement, whose bytes are put together piece by piece."""
+"""The most keys in one statement, whose bytes are put together piece by piece."""
 _KEYS_A_PIECE: Final = 2**12
 SLOTS_BY_KEY: Final = """
 SELECT string_agg(int4send(n::integer), ''::bytea), string_agg(int4send(slot), ''::bytea)
 FROM json_array_elements_text(%s::json) WITH ORDINALITY AS asked (key_asked, n) JOIN individuals ON key = key_asked
 WHERE dataset_id = %s
 """
-"""The places from 1 of the keys that are found, and their slots. Takes what `keys_asked` gives, and the dataset."""
+"""The places, from 1, of the keys that are found, and their slots. Takes what `keys_asked` gives, and the dataset."""
 
 SLOTS_BY_TOMBSTONE: Final = SLOTS_BY_KEY.replace("key = key_asked", "tombstone = decode(key_asked, 'hex')")
 SLOTS_BY_PLAIN_FORM: Final = SLOTS_BY_KEY.replace("key = key_asked", "plain = key_asked")
-"""SLOTS_BY_KEY for plain forms; one that several individuals have is found several times."""
+"""SLOTS_BY_KEY for plain forms. A plain form that several individuals have is found several times."""
 _BEFORE: Final = Struct(">hiiiii")  # how many fields; then each with its length before it, here up to the key's
 _AFTER: Final = Struct(">iqi")  # the limit, and the length of what comes last
 _LENGTH: Final = Struct(">i")
@@ -134,7 +134,7 @@ def copy_individuals(
     *,
     is_new: NDArray[np.bool_],
 ) -> Iterator[bytes]:
-    """The data that COPY_INDIVIDUALS takes, of those of all (n,) that are new."""
+    """The data that COPY_INDIVIDUALS takes, of those of n individuals that are new."""
     formed = np.array(sorted(plain_forms), dtype=np.int64)
     yield COPY_HEADER
     for start in range(0, slots.size, COPIED_AT_ONCE):
@@ -152,9 +152,9 @@ def copy_individuals(
 
 
 def keys_asked(keys: Sequence[str] | Sequence[bytes]) -> Iterator[tuple[int, str]]:
-    """The keys, or tombstones, for several statements, each with the place of its first.
+    """The keys, or tombstones, in parts for several statements; each part with the place of its first key.
 
-    They go as JSON: psycopg takes a hundred times as long over a list of strings as over the text of all.
+    They go as JSON: psycopg takes a hundred times as long over a list of strings as over one text.
     """
     for start in range(0, len(keys), KEYS_AT_ONCE):
         end = min(start + KEYS_AT_ONCE, len(keys))

@@ -1,10 +1,11 @@
 """An append to a ledger: entries, answers and worst cases on an assumed head, in one statement, all or nothing.
 
-The statement locks the head's row and moves it if everything that was assumed is so. All rows are joined to that one
-row, so that nothing is inserted when it did not move.
+If all assumptions hold, the statement locks the head's row and moves the head. All new rows are joined to the moved
+row, so that nothing is inserted if the head did not move.
 
-Its parameters go in Postgres' binary form, all rows of a table as one array of the table's own row type. Lists by
-column, for which psycopg chooses a type value by value, cost more than all else that a client does for a commit.
+The parameters go in Postgres' binary form, with all rows of a table as one array of the table's own row type. Lists by
+column would cost more than everything else that a client does for a commit, because psycopg chooses a type for each
+value.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -50,7 +51,7 @@ _NUMERIC_BASE: Final = 10_000
 Column = tuple[int, Callable[[Any], bytes] | None]
 """The number of a column's type, the same in every database, and what makes a value's bytes, None for a bytea.
 
-The number is 0 where that makes the whole field: type, length and bytes.
+The number is 0 if the function makes the whole field: type, length and bytes.
 """
 
 
@@ -67,7 +68,7 @@ def _timestamp(value: datetime) -> bytes:
 
 
 def _numeric(value: int) -> bytes:
-    """A whole number that is not negative: how many digits to the base 10,000, the first one's weight, and they."""
+    """A whole number, not negative, as Postgres' numeric: number of digits to the base 10,000, first weight, digits."""
     digits: list[int] = []
     while value > 0:
         value, digit = divmod(value, _NUMERIC_BASE)
@@ -90,12 +91,12 @@ _COLUMNS: Final[Mapping[str, Column]] = {
 
 
 def columns(types: str) -> tuple[Column, ...]:
-    """Columns by the names of their types. Only a bytea may be NULL."""
+    """The columns of these types, given by name. Only a bytea may be NULL."""
     return tuple(_COLUMNS[name] for name in types.split())
 
 
 def row_array(row_type: int, types: Sequence[Column], rows: Iterable[Sequence[Any]]) -> bytes:
-    """An array of rows; `row_type` is the number of the table's row type in this very database."""
+    """An array of rows; `row_type` is the number that this database has given to the table's row type."""
     parts: list[bytes] = [b""]
     count = 0
     for row in rows:
@@ -128,9 +129,9 @@ RowTypes = Mapping[str, int]
 """By table, the number that a database has given to the type of its rows."""
 
 PIECES_BYTES_MAX: Final = 2**19
-"""The bytes of pieces that go with an extension, and with each statement that follows in its transaction.
+"""The bytes of pieces that go with an extension, and with each further statement in its transaction.
 
-Postgres copies an array of rows several times: what fits in a cache is stored in two thirds of the time.
+Postgres copies an array of rows several times. Rows that fit in a cache are stored in two thirds of the time.
 """
 
 
@@ -144,7 +145,7 @@ LAYOUTS: Final = {
     "worst_cases": _layout("principal_id, units", "uuid int8"),
     "pieces": _layout(PIECE_COLUMNS, "int8 int4 bytea bytea"),
 }
-"""The tables whose rows an extension holds: names and types of their columns, in the order in which a row has them."""
+"""By table whose rows an extension holds: the names and types of its columns, in the order in which a row has them."""
 _FIELDS: Final = {table: columns(" ".join(kind for _, kind in layout)) for table, layout in LAYOUTS.items()}
 
 # The conditions see the database as it was when the statement began; whatever has come since has moved the head, at
@@ -183,18 +184,18 @@ MORE_PIECES: Final = (
     + ", ".join(f"(sent).{name}" for name in ("dataset_id", *names_in(PIECE_COLUMNS)))
     + " FROM (SELECT unnest($1::pieces[]) AS sent) AS rows"
 )
-"""For the pieces that do not go with EXTEND, in its transaction. A function in FROM would be stored once more."""
+"""Inserts pieces that do not go with EXTEND, in its transaction. A function in FROM would store the rows once more."""
 KEEP_PARAMETERS: Final = (
     f"INSERT INTO parameters (dataset_id, {PARAMETERS_COLUMNS}) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING"
 )
-"""For the numbers of one query, in the transaction of EXTEND."""
+"""Inserts the parameters of one query, in the transaction of EXTEND."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class LedgerAppend:
-    """An addition to a dataset's ledger, made if its head is the `assumed` one.
+    """An addition to a dataset's ledger. It is made only if the ledger's head is the `assumed` one.
 
-    And if no query of this epoch has one of `new_hashes`. `head` is the one that the ledger comes to.
+    It is also refused if a query of this epoch has one of `new_hashes`. `head` is the head after the addition.
     """
 
     dataset_id: int
@@ -208,7 +209,7 @@ class LedgerAppend:
     head: Head = field(init=False)
 
     def __post_init__(self) -> None:
-        """Move the head along."""
+        """Set `head` to the head after the last entry."""
         self.head = self.assumed
         if self.entries:
             last = self.entries[-1]
@@ -217,7 +218,7 @@ class LedgerAppend:
             )
 
     def parameters(self, row_types: RowTypes, pieces: bytes | None) -> list[bytes]:
-        """The parameters of EXTEND, in binary, the last being the first of `pieces`, if there are any."""
+        """The parameters of EXTEND, in binary. The last one is the first of `pieces`, or has no rows."""
         dataset, head, was = self.dataset_id, self.head, self.assumed
         entries = [(dataset, *entry_row(each, self.seal)) for each in self.entries]
         answers = [
@@ -242,9 +243,9 @@ class LedgerAppend:
         ]
 
     def pieces(self, row_types: RowTypes, *, bytes_max: int = PIECES_BYTES_MAX) -> Iterator[bytes]:
-        """Arrays of the rows of pieces, each of `bytes_max` bytes and a piece at most.
+        """Arrays of the rows of pieces, each array of at most `bytes_max` bytes and one piece.
 
-        A piece over all slots is none of them: it is a column of its entry.
+        A piece over all slots is left out: it is a column of its entry.
         """
         rows: list[tuple[object, ...]] = []
         size = 0

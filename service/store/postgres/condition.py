@@ -1,4 +1,4 @@
-"""The condition of a database, for the operator: looked at beside the service's pool, and nothing is changed."""
+"""The condition of a database, for the operator: read over a connection beside the service's pool, without changes."""
 
 import time
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ _DURABLE: Final = ("fsync", "full_page_writes", "synchronous_commit")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseCondition:
-    """One look. Times are medians of a few; `clock_ahead_s` is the server's clock less this machine's.
+    """The condition at one look. Times are medians; `clock_ahead_s` is the server's clock less this machine's.
 
-    `refusal` is the public code of what keeps it from writing, `weak` names settings that could forget a commit, and
-    `pepper` has the salt and the proof that the database keeps.
+    `refusal` is the public code of the reason why the database cannot write. `weak` names settings that could lose a
+    commit. `pepper` has the salt and the proof that the database keeps.
     """
 
     version: str
@@ -37,7 +37,7 @@ class DatabaseCondition:
 
 
 def database_condition(database_url: str) -> DatabaseCondition:
-    """Look once. Raises DatabaseUnusable when no session can be had, without a part of the address in its text."""
+    """Look at the database once. Raises DatabaseUnusable, without a part of the address, when no session can be had."""
     try:
         with psycopg.connect(database_url, connect_timeout=_CONNECT_TIMEOUT_S, autocommit=True) as session:
             return _look(session)

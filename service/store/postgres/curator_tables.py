@@ -1,7 +1,8 @@
 """Tables beside the ledgers, on Postgres: principals, sign-ins, budget summaries and alarms, the proof of the pepper.
 
-A start under another pepper is refused before anything is read or written under it: no key would open, no piece of a
-ledger, and no erased individual be recognised, so that one who returns would have a budget anew.
+A start under another pepper is refused before anything is read or written under it. Under another pepper no key and no
+piece of a ledger would open. No erased individual would be recognised, so that one who returns would get its budget
+anew.
 """
 
 import secrets
@@ -176,7 +177,7 @@ class PepperMismatch(Exception):
 
 
 def check_pepper(pool: SessionPool, proof_of: Callable[[bytes], bytes]) -> None:
-    """Raise PepperMismatch unless `proof_of` a salt is the proof that is kept; keep it at a database's first start."""
+    """Raise PepperMismatch unless `proof_of` the kept salt is the kept proof; a database's first start keeps both."""
     if not pool.rows(_PROOF, []):
         salt = secrets.token_bytes(_SALT_BYTES)
         pool.commit(_KEEP, [salt, proof_of(salt)])

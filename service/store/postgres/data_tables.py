@@ -1,11 +1,13 @@
 """A dataset's own tables: typed columns, one row per individual or event, addressed by slot and never by key.
 
-Rows go in by COPY in binary. Fixed-width columns without NULL are one numpy array of structures, a hundred times faster
-than row by row; rows that do hold NULLs are grouped by which columns are NULL, so that each group is again of fixed
-width. They come out aggregated: one value for each column of a stretch of rows, because a client that is handed a
-million rows, by COPY or otherwise, spends five times as long on taking them as Postgres does on reading them; and as
-narrow as the column's domain allows, because most of the time goes into putting the bytes together. Vectors come in
-pieces bounded by their own bytes, because they do not lie in the blocks of their rows.
+Rows are written by COPY in binary. Columns of fixed width without NULL are one numpy array of structures, a hundred
+times faster than row by row. Rows with NULLs are grouped by which of their columns are NULL, so that each group is
+again of fixed width.
+
+Rows are read in aggregates: one value for each column of a stretch of rows. A client that gets a million single rows,
+by COPY or otherwise, spends five times as long on taking them as Postgres does on reading them. Values are as narrow as
+the column's domain allows, because most of the time goes into putting the bytes together. Vectors come in pieces
+bounded by the bytes of the vectors, because these are not stored in the blocks of their rows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,21 +26,21 @@ from service.store.postgres.stored_columns import AnyStored, StoredColumn, Store
 COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
 COPY_TRAILER: Final = b"\xff\xff"
 COPIED_AT_ONCE: Final = 2**13
-"""So that putting their bytes together never keeps the GIL for long."""
+"""The most rows whose bytes are put together at once, so that this never holds the GIL for long."""
 COPIED_BYTES: Final = 2**23
-"""The bytes of rows with vectors that are put together at once."""
+"""The most bytes of rows with vectors that are put together at once."""
 Codes = Mapping[str, NDArray[np.unsignedinteger]]
 _SLOT = "_slot"  # declared names begin with a letter
 BLOCKS_AT_ONCE: Final = 2**14
-"""The blocks of 8 KiB that one statement reads: what it packs is far below the gibibyte that a value may have."""
+"""The blocks of 8 KiB that one statement reads; their rows pack into far less than a value's limit of one gibibyte."""
 VECTOR_BYTES_AT_ONCE: Final = 2**25
-"""The bytes of vectors that one statement reads; they mostly lie outside the blocks of their rows."""
+"""The bytes of vectors that one statement reads; most vectors are stored outside the blocks of their rows."""
 BLOCK_ROWS_MAX: Final = 226
-"""The most rows of a block of 8 KiB: each takes 36 bytes or more, of which 28 are Postgres' own."""
+"""The most rows in a block of 8 KiB: each row takes 36 bytes or more, of which 28 are Postgres' own."""
 ROWS_AT_ONCE: Final = 2**24
-"""The most rows, for the same reason, where rows are read by their slots."""
+"""The most rows that one statement reads by their slots; they too pack into far less than one gibibyte."""
 SLOTS_AT_ONCE: Final = 2**16
-"""So that what is done with one statement's rows is soon done."""
+"""The most slots that one statement reads, so that its rows are worked on in a short time."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class RecordsTable:
     rows_per_slot: int = 1
 
     def create(self) -> sql.Composed:
-        """Its definition."""
+        """The statement that creates the table."""
         columns = [sql.SQL("{} {}").format(sql.Identifier(c.name), sql.SQL(c.sql_type)) for c in self.columns]
         return sql.SQL("CREATE TABLE {} ({})").format(
             self._identifier,
@@ -58,7 +60,7 @@ class RecordsTable:
         )
 
     def add_column(self, column: AnyStored) -> sql.Composed:
-        """One column more, which is NULL in the rows that are there."""
+        """The statement that adds a column, which is NULL in the rows that exist."""
         return sql.SQL("ALTER TABLE {} ADD COLUMN {} {}").format(
             self._identifier, sql.Identifier(column.name), sql.SQL(column.sql_type)
         )
@@ -68,15 +70,15 @@ class RecordsTable:
         return sql.SQL("ALTER TABLE {} RENAME TO {}").format(self._identifier, sql.Identifier(name))
 
     def drop(self) -> sql.Composed:
-        """The table and all rows of it, gone."""
+        """The statement that drops the table with all its rows."""
         return sql.SQL("DROP TABLE {}").format(self._identifier)
 
     def truncate(self) -> sql.Composed:
-        """All rows of it, gone."""
+        """The statement that deletes all rows of the table."""
         return sql.SQL("TRUNCATE {}").format(self._identifier)
 
     def index(self) -> sql.Composed:
-        """Rows are erased by slot."""
+        """The statement that creates an index by slot, by which rows are erased."""
         return sql.SQL("CREATE INDEX ON {} ({})").format(self._identifier, sql.Identifier(_SLOT))
 
     def copy(self) -> sql.Composed:
@@ -86,14 +88,14 @@ class RecordsTable:
         )
 
     def blocks(self) -> sql.Composed:
-        """The number of blocks of the table, in SQL."""
+        """The statement that gives the table's number of blocks."""
         return sql.SQL("SELECT pg_relation_size({}) / current_setting('block_size')::bigint").format(
             sql.Literal(self._identifier.as_string())
         )
 
     @property
     def slots_at_once(self) -> int:
-        """The number of slots of which one statement `selects_some` may read the rows."""
+        """The most slots whose rows one statement `selects_some` may read."""
         by_bytes = VECTOR_BYTES_AT_ONCE // max(self.vector_bytes, 1)
         return max(min(ROWS_AT_ONCE // self.rows_per_slot, by_bytes, SLOTS_AT_ONCE), 1)
 
@@ -104,18 +106,18 @@ class RecordsTable:
 
     @cached_property
     def vector_bytes(self) -> int:
-        """The bytes of the vectors of a row."""
+        """The bytes of all vectors in a row."""
         return _vector_bytes(self.columns)
 
     def selects_some(self) -> sql.Composed:
-        """A statement for the rows of some runs of slots, of which it takes the first and the last slots."""
+        """The statement that reads the rows of some runs of slots. Takes the first and the last slots of the runs."""
         return sql.SQL(
             "SELECT {} FROM unnest(%s::integer[], %s::integer[]) AS runs (first_slot, last_slot)"
             " JOIN {} ON {} >= first_slot AND {} <= last_slot"
         ).format(self._packed_columns, self._identifier, sql.Identifier(_SLOT), sql.Identifier(_SLOT))
 
     def selects(self, blocks: int) -> list[sql.Composed]:
-        """Statements for the rows of `blocks` blocks; each gives one row of packed columns, NULL by its stand-in."""
+        """Statements that read `blocks` blocks. Each gives one row of packed columns, with stand-ins for NULL."""
         return [
             sql.SQL("SELECT {} FROM {} WHERE ctid >= {}::tid AND ctid < {}::tid").format(
                 self._packed_columns, self._identifier, f"({first},0)", f"({first + self.blocks_at_once},0)"
@@ -124,17 +126,17 @@ class RecordsTable:
         ]
 
     def read(self, parts: Sequence[Sequence[bytes | None]]) -> tuple[NDArray[np.int64], Codes]:
-        """(slots, codes by column) of what all `selects` gave."""
+        """(slots, codes by column) from the results of all statements of `selects` or `selects_some`."""
         slots, *values = unpacked(parts, [np.dtype(">i4"), *(column.out for column in self.columns)])
         codes = {column.name: column.codes(value) for column, value in zip(self.columns, values, strict=True)}
         return slots.astype(np.int64), codes
 
     def delete(self) -> sql.Composed:
-        """One slot's rows."""
+        """The statement that deletes the rows of one slot."""
         return sql.SQL("DELETE FROM {} WHERE {} = %s").format(self._identifier, sql.Identifier(_SLOT))
 
     def count(self) -> sql.Composed:
-        """The number of rows, in SQL."""
+        """The statement that gives the number of rows."""
         return sql.SQL("SELECT count(*) FROM {}").format(self._identifier)
 
     @property
@@ -149,9 +151,9 @@ class RecordsTable:
 
 
 def records_tables(dataset_id: int, schema: Schema) -> dict[str, RecordsTable]:
-    """Every table of a dataset by its declared name; limits live with the accounts, not among the data.
+    """Every table of a dataset by its declared name. Limits are stored with the accounts, not in these tables.
 
-    Tables are numbered in the order in which jsonb gives back the names, which need not be that of the declaration.
+    Tables are numbered in the order in which jsonb returns the names, which may differ from the order of declaration.
     """
     places = {name: place for place, name in enumerate(sorted(schema.tables, key=lambda name: (len(name), name)))}
     return {
@@ -165,7 +167,7 @@ def records_tables(dataset_id: int, schema: Schema) -> dict[str, RecordsTable]:
 
 
 def _columns(table: Table, *, is_of_individuals: bool) -> tuple[AnyStored, ...]:
-    """The declared columns of data; an individual has a digest too."""
+    """The stored form of the declared columns, without the limits; the table of individuals also has a digest."""
     columns = tuple(stored(name, column) for name, column in table.columns.items() if column.type != "budget")
     return (*columns, StoredColumn(DIGEST, "integer", DIGEST_CODING)) if is_of_individuals else columns
 
@@ -191,7 +193,7 @@ def _group(
     rows: NDArray[np.int64],
     present: Sequence[bool],
 ) -> bytes:
-    """The rows in which exactly the columns not `present` are NULL."""
+    """The rows, in binary, of which exactly the columns not `present` are NULL."""
     fields: list[tuple[str, object]] = [("count", ">i2"), ("n", ">i4"), ("slot", ">i4")]
     for place, column in enumerate(columns):
         fields.append((f"n{place}", ">i4"))
@@ -209,7 +211,7 @@ def _group(
 def _by_null_pattern(
     codes: Codes, columns: Sequence[AnyStored], count: int
 ) -> Iterator[tuple[NDArray[np.int64], list[bool]]]:
-    """(row numbers, which columns are present) for each pattern of NULLs that occurs."""
+    """(row numbers, which columns are present) for each combination of NULLs that occurs."""
     groups = [(np.arange(count), [True] * 0)]
     for column in columns:
         is_null, split = column.is_null(codes[column.name]), list[tuple[NDArray[np.int64], list[bool]]]()
@@ -236,7 +238,7 @@ def runs_in(slots: NDArray[np.int64]) -> int:
 
 
 def chosen(slots: NDArray[np.int64], codes: Codes, of: NDArray[np.int64]) -> tuple[NDArray[np.int64], Codes]:
-    """The rows of some slots."""
+    """The rows of the slots `of`, with their slots and codes."""
     is_chosen = np.zeros(max(int(slots.max(initial=-1)), int(of.max(initial=-1))) + 1, dtype=np.bool_)
     is_chosen[of] = True
     rows = np.flatnonzero(is_chosen[slots])
@@ -250,7 +252,7 @@ def _literal(numbers: NDArray[np.int64]) -> str:
 def unpacked(
     parts: Sequence[Sequence[bytes | None]], wires: Sequence[np.dtype[np.generic]]
 ) -> list[NDArray[np.generic]]:
-    """The values of each of several packed columns, part after part; of no rows a part holds NULL."""
+    """The values of each of several packed columns, part after part. A part without rows holds NULL."""
     columns = zip(*parts, strict=True) if parts else [()] * len(wires)
     return [
         np.frombuffer(b"".join(part or b"" for part in column), dtype=wire)

@@ -1,7 +1,7 @@
 """A dump of the database and its restore, by `pg_dump` and `pg_restore` of Postgres itself.
 
-One snapshot: the heads that are noted beside the dump are those in it. Roles are not in a dump; the one role of the
-service is made where it is missing.
+A dump is one snapshot, and the heads noted beside it are from the same snapshot. A dump has no roles; a restore makes
+the one role of the service if it is missing.
 """
 
 import os
@@ -45,7 +45,7 @@ _RECORDS: Final = "SELECT tablename FROM pg_tables WHERE schemaname = 'records' 
 
 
 class NotRestored(Exception):
-    """The database is not empty, or in use; nothing was changed."""
+    """The database is not empty, or is in use; nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +69,9 @@ class Dumped:
 
 
 def dump(database_url: str, target: Path) -> Dumped:
-    """Dump the database into a file that is not there yet, in one snapshot. Raises DatabaseUnusable.
+    """Dump the database into a new file, in one snapshot. Raises DatabaseUnusable.
 
-    Sign-ins and leases are left out: they are of no use anywhere else.
+    Sign-ins and leases are left out: they are of no use in another database.
     """
     with _connected(database_url) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -103,9 +103,9 @@ def restore(database_url: str, source: Path) -> None:
 
 
 def set_aside(database_url: str, *, now: datetime) -> str | None:
-    """Give the database another name, which is returned, and make an empty one in its place; None if it is empty.
+    """Rename the database, make an empty one in its place, and return the new name; None if the database is empty.
 
-    Raises NotRestored while a process is connected to it, or where the role may not do it.
+    Raises NotRestored while a process is connected to it, or if the role may not rename databases.
     """
     with _connected(database_url) as connection:
         name, is_empty = connection.info.dbname, not connection.execute(_TABLES).fetchall()[0][0]
@@ -137,7 +137,7 @@ def _connected(database_url: str) -> Iterator["psycopg.Connection[tuple[Any, ...
 
 
 def _run(program: str, major: int, database_url: str, options: Sequence[str]) -> None:
-    """Run one of Postgres' programs; the password travels in the environment, which other accounts cannot read."""
+    """Run one of Postgres' programs. The password is in the environment, which other accounts cannot read."""
     parts = conninfo_to_dict(database_url)
     password = parts.pop("password", None)
     environment = os.environ | {"LC_ALL": "C"} | ({"PGPASSWORD": str(password)} if password else {})
@@ -152,7 +152,7 @@ def _run(program: str, major: int, database_url: str, options: Sequence[str]) ->
 
 
 def program_of(program: str, major: int) -> Path:
-    """The first such program that is not older than the server: the wheel's, then the system's.
+    """The first of these programs that is not older than the server: from the wheel, else from the system.
 
     Raises DatabaseUnusable.
     """

@@ -1,9 +1,9 @@
 """Leases on datasets, in the table `dataset_owners`, over sessions of their own.
 
-A pool that requests share may be exhausted for longer than a lease lasts; renewals must not wait for it. Each session
-holds an advisory lock of its replica, which Postgres releases when the process dies: the leases of a process that was
-killed are free at once, and only those of one that hangs, or is cut off without its connection ending, have to expire.
-A lease with more left than two terms was made under a clock that was wrong, and is in force no more.
+A pool that requests share may be exhausted for longer than a lease lasts, and renewals must not wait for it. Each
+session holds an advisory lock of its replica, which Postgres releases when the process dies. So the leases of a process
+that was killed are free at once. Only a lease of a process that hangs, or whose connection was cut off without an end,
+has to expire. A lease with more than two terms left was made under a wrong clock, and is no longer in force.
 """
 
 from typing import Any, Final
@@ -41,7 +41,7 @@ class PostgresLeases:
     """The port's Leases."""
 
     def __init__(self, database_url: str, replica: ReplicaAddress) -> None:
-        """Open the sessions of one replica. Raises StoreUnavailable when none comes."""
+        """Open the sessions of one replica. Raises StoreUnavailable when no session comes."""
         self._pool = _LockedConnections(database_url, replica)
 
     def close(self) -> None:
@@ -67,7 +67,7 @@ class PostgresLeases:
 
 
 class _LockedConnections(SessionPool):
-    """Sessions that show that their replica lives: each holds its advisory lock, shared, for as long as it lasts."""
+    """Sessions that show that their replica is alive: each shares the replica's advisory lock until it ends."""
 
     def __init__(self, database_url: str, replica: ReplicaAddress) -> None:
         self._replica = replica

@@ -28,10 +28,10 @@ from service.store.postgres.rows import (
 
 
 def _page(columns: str, condition: str = "") -> str:
-    """Entries of a dataset, newest first, and by each how many bytes of canonical queries come before it.
+    """Entries of a dataset, newest first, each with the bytes of the canonical queries before it.
 
-    Takes the dataset, the sequence before which it begins, the values of `condition`, and how many. What lies outside
-    of a row is not fetched without a condition on it.
+    Takes the dataset, the sequence before which the page begins, the values of `condition`, and the most entries. A
+    value that is stored outside its row is not fetched, unless `condition` is about it.
     """
     return (
         f"(SELECT {columns}, sum(length(canonical)) OVER (ORDER BY seq DESC) - length(canonical) AS bytes_before"
@@ -47,7 +47,7 @@ ENTRIES_AFTER: Final = (
     f" FROM (SELECT {ENTRY_COLUMNS} FROM ledger WHERE dataset_id = %s AND seq > %s ORDER BY seq LIMIT %s) AS oldest)"
     " AS part WHERE bytes_before < %s ORDER BY seq"
 )
-"""Whole entries for a replay; the pieces in rows of their own are read entry by entry."""
+"""Whole entries for a replay. Pieces that are stored in rows of their own are read entry by entry."""
 PIECES_OF: Final = "SELECT number, sealed, digest FROM pieces WHERE dataset_id = %s AND seq = %s ORDER BY number"
 
 ENTRY_SIZES: Final = (
@@ -59,7 +59,7 @@ ENTRIES_LISTED: Final = (
     f"SELECT {LISTED_COLUMNS} FROM {_page(LISTED_COLUMNS)} WHERE bytes_before < %s ORDER BY seq DESC"
 )
 ENTRIES_REACH: Final = f"SELECT min(seq) FROM {_page('seq, canonical')} WHERE bytes_before < %s"
-"""The lengths of canonical queries stand in the rows: none is fetched."""
+"""The least sequence on a page. The lengths of canonical queries are in the rows, so that no query is fetched."""
 _ADMITTED: Final = (
     " AND seq >= %s AND (%s::uuid IS NULL OR analyst_id = %s)"
     " AND lower(convert_from(canonical, 'UTF8')) LIKE ALL (%s::text[])"
@@ -74,14 +74,14 @@ _OWN_PIECE: Final = (
     "coalesce(piece, (SELECT sealed FROM pieces p"
     " WHERE p.dataset_id = %s AND p.seq = page.seq AND p.number = %s), ''::bytea)"
 )
-"""The bytes of the one piece in which a slot can stand, without which it is untouched."""
+"""The bytes of the only piece that can hold a slot. Without such a piece the slot is untouched."""
 _OWN_NUMBER: Final = f"CASE WHEN piece IS NULL THEN %s ELSE {WHOLE} END"
 PADDING: Final = bytes(TWO_NORMS_BYTES_MAX + SEAL_BYTES)
 _LENGTH: Final = (
     """CASE WHEN position('"rule":"clip"'::bytea IN canonical) > 0"""
     f" THEN {len(PADDING)} ELSE {CONTENT_BYTES_MAX + SEAL_BYTES} END"
 )
-"""The part of an entry that is read for an individual's receipt has this length, however many others it touched."""
+"""The length of the part of an entry that is read for an individual's receipt, however many others it touched."""
 _PADDED: Final = f"length(own), substring(own || %s::bytea FROM 1 FOR {_LENGTH})"
 OWN_CHARGES: Final = (
     f"SELECT {_CHARGED}, mechanism, sigma, grid_log2, salt, {_OWN_NUMBER}, {_PADDED}"
@@ -114,16 +114,16 @@ OWN_SINCE: Final = (
     " WHERE dataset_id = %s AND seq > %s ORDER BY seq LIMIT %s) AS page"
     f" CROSS JOIN LATERAL (SELECT {_OWN_PIECE} AS own) AS own_piece ORDER BY seq"
 )
-"""The facts that concern one slot of the next entries after a sequence, each of one size."""
+"""The facts about one slot in the next entries after a sequence, all of one size."""
 
 
 def escaped(word: str) -> str:
-    """A word as a LIKE pattern that matches it alone."""
+    """The LIKE pattern that matches this word and nothing else."""
     return word.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
 
 
 def own_charge_of(row: Sequence[Any], slot: int, seal: LedgerSeal, *, pruned_seq: int) -> OwnCharge:
-    """A row of OWN_CHARGES. Raises Unreadable."""
+    """The charge in a row of OWN_CHARGES. Raises Unreadable."""
     part = own_part(row[_CHARGED_COUNT:], slot, seal)
     return OwnCharge(**by_name(_CHARGED, row[:_CHARGED_COUNT]), part=None if row[0] <= pruned_seq else part)
 
@@ -163,7 +163,7 @@ OWN_LATER: Final = (
     f" JOIN datasets d ON d.id = a.dataset_id {shown_by('a')}"
     ' WHERE a.principal_id = %s AND a.query_id = %s ORDER BY a.at, a.idempotency_key COLLATE "C" LIMIT 1'
 )
-"""An answer that was given another's entry, at some later instant."""
+"""An answer that reuses an entry, given at a later instant than the entry's own."""
 
 _RELEASED: Final = columns_of(ReleaseRecord, "dataset", "place")
 _SHOWN: Final = _RELEASED.replace("canonical", "coalesce(asked_form, canonical) AS canonical")
@@ -181,12 +181,12 @@ RELEASES: Final = (
 
 
 def own_answer(row: Sequence[Any]) -> OwnAnswer:
-    """A row of OWN_FIRST or OWN_LATER."""
+    """The answer in a row of OWN_FIRST or OWN_LATER."""
     return OwnAnswer(dataset=row[0], answer=answer_of(row[1 : 1 + ANSWER_COUNT]))
 
 
 def release_of(row: Sequence[Any]) -> ReleaseRecord:
-    """A row of RELEASES."""
+    """The release in a row of RELEASES."""
     dataset, at, dataset_id, seq, key, *released = row
     place = ReleasePlace(at=at.astimezone(UTC), dataset_id=dataset_id, seq=seq, key=key)
     return ReleaseRecord(dataset=dataset, place=place, **by_name(_RELEASED, released))

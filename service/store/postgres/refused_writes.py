@@ -1,4 +1,4 @@
-"""Writes that Postgres refuses because it has no room or takes none: the public code, one log line and a count."""
+"""Writes that Postgres refuses because it has no room or is read-only: the public code, one log line and a count."""
 
 import logging
 import threading
@@ -14,18 +14,18 @@ log = logging.getLogger("sparing.store")
 DISK_FULL: Final = "database-disk-full"
 READ_ONLY: Final = "database-read-only"
 REFUSALS: Final[Mapping[str, str]] = {"53100": DISK_FULL, "25006": READ_ONLY}
-"""The public code by SQLSTATE: disk_full, read_only_sql_transaction."""
+"""The public code by SQLSTATE: 53100 is disk_full, 25006 is read_only_sql_transaction."""
 REPEATED_EVERY_S: Final = 60.0
 PROBED_EVERY_S: Final = 10.0
 
 IS_READ_ONLY: Final = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'"
 LITTLE_MEMORY: Final = "SET LOCAL work_mem = '64kB'"
 SPILL: Final = "SELECT count(*) FROM generate_series(1, 60000)"
-"""With that little memory it writes 1.2 MB to a file beside the tables, which is gone at its end: no row, no log."""
+"""With LITTLE_MEMORY this writes 1.2 MB to a file beside the tables, which is removed at its end: no row, no log."""
 
 
 class RefusedWrites:
-    """The refusal of the database to write, as transactions and probes have found it. Thread-safe."""
+    """Keeps the reason why the database refuses to write, as transactions and probes have found it. Thread-safe."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         """`clock` counts seconds."""
@@ -35,9 +35,9 @@ class RefusedWrites:
         self._logged_at = self._probed_at = clock() - PROBED_EVERY_S
 
     def note(self, fault: BaseException) -> None:
-        """Count a transaction that ended with this fault, if that or its cause is one of REFUSALS.
+        """Count a transaction that ended with this fault, if the fault or its cause is one of REFUSALS.
 
-        The first is logged, and their number once a minute while they go on.
+        The first one is logged. While others follow, their number is logged once a minute.
         """
         code = _code_of(fault)
         if code is None:
@@ -51,7 +51,7 @@ class RefusedWrites:
                 log.error("the database still refuses to write: %s; %d transactions so far", code, self._count)
 
     def probe(self, session: psycopg.Connection[Any]) -> str | None:
-        """The public code of what keeps the database from writing, None when it can; a round trip at least.
+        """The public code of the reason why the database cannot write; None if it can. Takes at least a round trip.
 
         A file is written at most every PROBED_EVERY_S seconds, and at every call while the database is known to refuse.
         Raises psycopg.Error.
@@ -66,7 +66,7 @@ class RefusedWrites:
         return code
 
     def _found(self, code: str | None) -> None:
-        """Keep the code; a change of it is logged, its end with the number of transactions that were refused."""
+        """Keep the code. A change is logged; the end of a refusal with the number of transactions that were refused."""
         if code == self._code:
             return
         if code is None:
@@ -78,7 +78,7 @@ class RefusedWrites:
 
 
 def refusal(session: psycopg.Connection[Any], *, writes: bool = True) -> str | None:
-    """The public code of what keeps a database from writing, None when it can; with `writes` a file is written.
+    """The public code of the reason why a database cannot write; None if it can. With `writes` a file is written.
 
     The session must not be in autocommit, and is rolled back. Raises psycopg.Error.
     """
@@ -94,7 +94,7 @@ def refusal(session: psycopg.Connection[Any], *, writes: bool = True) -> str | N
 
 
 def _code_of(fault: BaseException | None) -> str | None:
-    """The public code of a fault, or of what caused it."""
+    """The public code of a fault, or else of its cause."""
     while fault is not None:
         code = REFUSALS.get(str(getattr(fault, "sqlstate", None)))
         if code is not None:

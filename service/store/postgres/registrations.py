@@ -1,6 +1,6 @@
 """A dataset's registration and its head in Postgres, and the schema of the database itself.
 
-The head's row is the lock, the fence and the order of everything.
+The row of the head is the lock of the dataset, holds its fence, and gives all changes their order.
 """
 
 import contextlib
@@ -32,13 +32,13 @@ from service.store.postgres.sessions import Session, committing, translated
 HEAD_COLUMNS: Final = columns_of(Head)
 LOCK_HEAD: Final = " FOR UPDATE"
 LONG_ACTS: Final = 0x53504143
-"""The class of the advisory locks of long acts; the dataset's number is the other half of such a lock's key."""
+"""The class of the advisory locks of long acts. The other half of such a lock's key is the dataset's number."""
 ONE_LONG_ACT: Final = "SELECT pg_advisory_xact_lock(%s, %s)"
 READ_HEAD: Final = f"SELECT {HEAD_COLUMNS} FROM heads WHERE dataset_id = %s"
 
 
 def head_of(row: Sequence[Any]) -> Head:
-    """A head from its columns."""
+    """A head from the values of HEAD_COLUMNS."""
     return Head(**by_name(HEAD_COLUMNS, row))
 
 
@@ -69,7 +69,7 @@ SET_REGISTRATION: Final = (
 
 
 def dataset_of(row: Sequence[Any]) -> DatasetRecord:
-    """A registration from DATASET_COLUMNS."""
+    """A registration from the values of DATASET_COLUMNS."""
     number, *registered, is_archived = row
     values = by_name(REGISTERED_COLUMNS, registered)
     guarantee = Guarantee(epsilon=values.pop("epsilon"), delta=values.pop("delta"))
@@ -104,7 +104,7 @@ def earlier_of(row: Sequence[Any]) -> EarlierRegistration:
 
 
 def json_of(schema: Schema) -> Jsonb:
-    """A schema as a dataset's row has it."""
+    """A schema in the form in which a dataset's row has it."""
     return Jsonb(schema.model_dump(mode="json", exclude_none=True))
 
 
@@ -115,7 +115,7 @@ def stored_tables(session: Session, dataset_id: int) -> dict[str, RecordsTable]:
 
 
 def extend_tables(session: Session, before: dict[str, RecordsTable], after: dict[str, RecordsTable]) -> None:
-    """Add the tables and columns that only `after` has. A table whose place has moved is renamed first."""
+    """Add the tables and columns that only `after` has. A table whose number changes is renamed first."""
     moved = [(table.name, after[name].name) for name, table in before.items() if table.name != after[name].name]
     for old, new in sorted(moved, key=lambda names: _place(names[0]), reverse=True):  # places only grow
         session.define(RecordsTable(old, ()).rename(new))
@@ -133,7 +133,7 @@ def extend_tables(session: Session, before: dict[str, RecordsTable], after: dict
 def delete_dataset(session: Session, dataset_id: int) -> None:
     """Delete a dataset that has no ledger, and its tables, and commit. Raises NotEmpty, StoreUnavailable.
 
-    The locks are those of a long act, in their order.
+    It takes the same locks as a long act, in the same order.
     """
     with translated():
         session.execute(ONE_LONG_ACT, [LONG_ACTS, dataset_id])
@@ -162,11 +162,11 @@ log = logging.getLogger("sparing.start")
 
 
 class UnknownSchema(Exception):
-    """The database's schema is none of this version's, or this version's migrations are not there."""
+    """The database's schema is not known to this version, or this version's migrations are missing."""
 
 
 class DatabaseUnusable(Exception):
-    """The address is none of a database, none that is new enough answers there, or it refuses a migration.
+    """The address is not a database's, no database that is new enough answers there, or a migration fails.
 
     The text has no password.
     """
@@ -180,13 +180,13 @@ def migrate(
     tell: Callable[[str], None] = lambda _: None,
     begins: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run every migration of `folder` that is missing; when several replicas start at once, one of them works.
+    """Run every migration of `folder` that is missing. When several replicas start at once, one of them runs them.
 
-    A database that does not answer yet is waited for `wait_s` seconds. `tell` gets a line for each migration.
-    `begins` is called before anything is done to a database on which no process has served yet, and may raise.
+    A database that does not answer yet has `wait_s` seconds to do so. `tell` gets a line for each migration. `begins`
+    is called before anything is done to a database on which no process has served yet. It may raise.
 
-    A migration's file begins with its revision, and revisions sort: that is how a database that misses nothing is
-    recognised without loading Alembic, which takes longer than all the rest of a start. Raises UnknownSchema, and
+    The name of a migration's file begins with its revision, and revisions sort. So a database that has all migrations
+    is recognised without loading Alembic, which takes longer than the rest of a start. Raises UnknownSchema,
     DatabaseUnusable.
     """
     known = _known(folder)
@@ -206,7 +206,7 @@ def migrate(
 
 
 def check_known(revision: str | None, *, folder: Path = MIGRATIONS) -> None:
-    """Raise UnknownSchema where a database's revision is none of this version's."""
+    """Raise UnknownSchema if this version does not know the database's revision."""
     known = _known(folder)
     if revision is not None and revision not in known:
         raise UnknownSchema(_refusal(revision, known))
@@ -229,7 +229,7 @@ def _connected(database_url: str, wait_s: float) -> psycopg.Connection[tuple[Any
 
 
 def _first_connection(database_url: str, deadline: float) -> psycopg.Connection[tuple[Any, ...]]:
-    """A connection; until the deadline a server that does not take connections yet is asked again."""
+    """A connection. A server that does not take connections yet is asked again until the deadline."""
     is_told = False
     while True:
         try:
@@ -248,13 +248,13 @@ def _first_connection(database_url: str, deadline: float) -> psycopg.Connection[
 
 
 def _may_answer_later(database_url: str) -> bool:
-    """Tell whether no server answers, or one that is starting; one that refuses the password will refuse it again."""
+    """Tell whether no server answers, or one that is starting. One that refuses the password would do so again."""
     return pq.PGconn.ping(database_url.encode()) in {pq.Ping.REJECT, pq.Ping.NO_RESPONSE}
 
 
 @contextlib.contextmanager
 def _told_in_one_line() -> Iterator[None]:
-    """Any error of the database, without its details, which may quote rows."""
+    """Raise DatabaseUnusable for any error of the database, without its details, which may quote rows."""
     try:
         yield
     except psycopg.Error as fault:
@@ -269,7 +269,7 @@ def _revision(connection: psycopg.Connection[tuple[Any, ...]]) -> str | None:
 
 
 def _is_begun(connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
-    """Tell whether a process has served on this database: it keeps the proof of its pepper first of all."""
+    """Tell whether a process has served on this database: the first thing that it keeps is the proof of its pepper."""
     exists = connection.execute("SELECT to_regclass('pepper') IS NOT NULL").fetchall()[0][0]
     return bool(exists and connection.execute("SELECT 1 FROM pepper").fetchall())
 

@@ -1,7 +1,7 @@
 """Amended and pruned entries on Postgres: parts of entries are read for one slot, rewritten in place, or dropped.
 
-A part that is rewritten is sealed under a revision of its own, drawn at random: a database that was restored may write
-other content in the same place, and no key and nonce may serve for two.
+A rewritten part is sealed under a revision of its own, drawn at random. A database that was restored may write other
+content in the same place, and two contents must not share a key and a nonce.
 """
 
 import secrets
@@ -18,7 +18,7 @@ from service.store.postgres.snapshot import PostgresSnapshot
 
 _REVISIONS: Final = 2**32
 PARTS_AT_ONCE: Final = 64
-"""At most 4 MiB of sealed pieces."""
+"""The most parts that one statement reads: at most 4 MiB of sealed pieces."""
 OWN_PARTS: Final = (
     "SELECT l.seq, salt, first_digest, piece, p.number, p.sealed, p.digest FROM ledger l"
     " LEFT JOIN pieces p ON p.dataset_id = l.dataset_id AND p.seq = l.seq AND p.number = %s"
@@ -39,7 +39,7 @@ _DROP_PIECES: Final = "DELETE FROM pieces WHERE dataset_id = %s AND seq > %s AND
 
 
 class RewrittenEntries(PostgresSnapshot):
-    """The part of the port's Transaction that reaches into entries that are there."""
+    """The part of the port's Transaction that reads and changes single parts of existing entries."""
 
     def own_parts(self, slot: int, *, after: int, to: int) -> Iterator[OwnPart]:
         while after < to:
@@ -80,9 +80,10 @@ class RewrittenEntries(PostgresSnapshot):
             self._connection.execute(_DROP_PIECES, [self._dataset_id, after, to])
 
     def _start_clock(self) -> None:
-        """A process that falls silent from here on loses its transaction in time, and its locks with it.
+        """Make sure that the transaction, with its locks, ends in time if this process falls silent from here on.
 
-        A pipeline ends with a Flush, on which Postgres stops the clock of an idle transaction.
+        A pipeline ends with a Flush, on which Postgres stops the clock of an idle transaction; a statement starts the
+        clock again.
         """
         with translated():
             self._connection.execute("SELECT")

@@ -1,8 +1,8 @@
-"""Ledger entries, answers and pages as rows: which columns, in which order, and back.
+"""Ledger entries, answers and pages as rows of the database, and read from such rows: which columns, in which order.
 
 Statements on behalf of analysts read PUBLIC_COLUMNS of the ledger alone: the value or the size of a field that
-`tells_charges` depends on charges. The pieces of an entry are sealed: a reader of the database or its backups reads no
-norms.
+`tells_charges` depends on charges. The pieces of an entry are sealed, so that a reader of the database or its backups
+learns no norms.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ _REVISION: Final = Struct("!I")
 _NONCE: Final = Struct("!Iq")
 _TAG_BYTES: Final = 16
 SEAL_BYTES: Final = _REVISION.size + _TAG_BYTES
-"""A sealed piece is longer than its content by this."""
+"""The bytes that sealing adds to a piece."""
 
 
 class Unreadable(ValueError):
@@ -44,21 +44,22 @@ class Unreadable(ValueError):
 class LedgerSeal:
     """Seals pieces with AES-256-GCM and opens them, under a key for each entry.
 
-    That is derived from the ledger's key and the entry's random salt: no two entries share a key, also after a restore.
-    The nonce is the piece's revision, drawn anew when it is rewritten, and its number.
+    The key of an entry is derived from the ledger's key and the entry's random salt. So no two entries share a key,
+    also after a restore. The nonce is the piece's revision, which is drawn anew when the piece is rewritten, and the
+    piece's number.
     """
 
     def __init__(self, key: bytes) -> None:
-        """`key` is 32 secret bytes, never in the database."""
+        """Take the `key`: 32 secret bytes, never in the database."""
         self._key = key
 
     def close(self, salt: bytes, piece: Piece, *, revision: int = 0) -> bytes:
-        """The piece of an entry as it is stored. No two contents may have one salt, number and revision."""
+        """The piece of an entry as it is stored. Two contents must not share salt, number and revision."""
         nonce = _NONCE.pack(revision, piece.number)
         return _REVISION.pack(revision) + self._cipher(salt).encrypt(nonce, piece.content, None)
 
     def open(self, salt: bytes, number: int, sealed: bytes) -> Piece:
-        """The piece, with its digest. Raises Unreadable."""
+        """The piece, with the digest of its content. Raises Unreadable."""
         revision = sealed[: _REVISION.size]
         try:
             nonce = _NONCE.pack(int.from_bytes(revision, "big"), number)
@@ -78,11 +79,11 @@ _COUNT: Final = np.dtype(">u4")
 _TICK: Final = np.dtype(">u2")
 
 SealedPiece = tuple[int, bytes, bytes]
-"""The number of a piece, what is stored of it, and the digest that it was written with."""
+"""The number of a piece, its sealed bytes, and the digest that it was first written with."""
 
 
 def columns_of(kind: type[Any], *left_out: str, **renamed: str) -> str:
-    """The columns of a stored dataclass, in the order of its fields; `renamed` gives other names to some."""
+    """The columns of a stored dataclass, in the order of its fields; `renamed` gives some of them another name."""
     return _columns(renamed.get(each.name, each.name) for each in fields(kind) if each.name not in left_out)
 
 
@@ -103,26 +104,28 @@ def insertion(table: str, columns: str) -> str:
 
 _FIRST_FIELDS, _LAST_FIELD = ENTRY_FIELDS[:-1], ENTRY_FIELDS[-1]
 ENTRY_COLUMNS: Final = f"{_columns(each.name for each in _FIRST_FIELDS)}, piece, first_digest, {_LAST_FIELD.name}"
-"""Columns of a row: the last field came to the table after the sealed piece of an entry that has one over all slots,
-and the digest that this was written with.
+"""The columns of an entry's row, in the order of the table.
+
+`piece` is the sealed piece of an entry that has one piece over all slots, and `first_digest` is the digest that this
+piece was first written with. The last field came to the table after both.
 """
 ENTRY_TYPES: Final = " ".join([*(each.type for each in _FIRST_FIELDS), "bytea", "bytea", _LAST_FIELD.type])
-"""Columns in the order in which `append.columns` takes them."""
+"""The types of ENTRY_COLUMNS, as `append.columns` takes them."""
 PIECE_COLUMNS: Final = "seq, number, digest, sealed"
 PUBLIC_COLUMNS: Final = columns_of(PublicEntry)
 LISTED_COLUMNS: Final = columns_of(EntryRecord, "values")
 PAGE_COLUMNS: Final = "page, seq, spent, charged, left_out, ticks"
 PARAMETERS_COLUMNS: Final = "principal_id, sha256, classes, numbers"
-"""`classes` counts the rows of numbers, 0 where they are one list."""
+"""`classes` is the number of rows of numbers, 0 if the numbers are one list."""
 ANSWER_COLUMNS: Final = columns_of(AnswerRecord, key="idempotency_key")
 STORED_COUNT: Final = len(fields(AnswerRecord))
 SHOWN_COLUMNS: Final = 'shown."values", shown.sigma, shown.grid_log2, shown.sigmas'
-"""The columns that an answer of more than 10,000 numbers is stored without, from `shown_by`'s table expression."""
+"""The columns, joined by `shown_by`, that an answer of more than 10,000 numbers is stored without."""
 ANSWER_COUNT: Final = STORED_COUNT + SHOWN_COLUMNS.count(",") + 1
 
 
 def by_name(columns: str, row: Sequence[Any]) -> dict[str, Any]:
-    """A row's values by the names of its columns; instants in UTC, and numerics as whole numbers."""
+    """A row's values by the names of its columns, with instants in UTC, and numerics as whole numbers."""
     values = dict(zip(names_in(columns), row, strict=True))
     return values | {name: _READ_AS[type(each)](each) for name, each in values.items() if type(each) in _READ_AS}
 
@@ -141,10 +144,10 @@ def entry_row(entry: LedgerEntry, seal: LedgerSeal) -> tuple[Any, ...]:
 def entry_of(
     row: Sequence[Any], seal: LedgerSeal, pieces_of: Callable[[int], Sequence[SealedPiece]], *, pruned_seq: int
 ) -> LedgerEntry:
-    """An entry from the values of ENTRY_COLUMNS; `pieces_of` reads those of a sequence that stand by themselves.
+    """An entry from the values of ENTRY_COLUMNS; `pieces_of` reads the pieces of an entry that have rows of their own.
 
-    One whose pieces cannot be opened has none. One up to `pruned_seq` has none either, although they may still be
-    stored.
+    An entry whose pieces cannot be opened has no pieces. An entry up to `pruned_seq` has none either, although its
+    pieces may still be stored.
     """
     values = by_name(ENTRY_COLUMNS, row)
     whole, first_digest = values.pop("piece"), values.pop("first_digest")
@@ -160,7 +163,7 @@ def entry_of(
 
 
 def opened(seal: LedgerSeal, salt: bytes, stored: SealedPiece) -> Piece:
-    """The piece, with the digest that it was first written with. Raises Unreadable."""
+    """The piece of a stored one, with the digest that it was first written with. Raises Unreadable."""
     number, sealed, first_digest = stored
     piece = seal.open(salt, number, bytes(sealed))
     return piece if bytes(first_digest) in {b"", piece.digest} else replace(piece, first_digest=bytes(first_digest))
@@ -177,11 +180,11 @@ def entry_record_of(row: Sequence[Any]) -> EntryRecord:
 
 
 answer_row: Final[Callable[[AnswerRecord], tuple[Any, ...]]] = attrgetter(*(each.name for each in fields(AnswerRecord)))
-"""The values of ANSWER_COLUMNS."""
+"""Gives the values of ANSWER_COLUMNS for an answer."""
 
 
 def shown_by(table: str) -> str:
-    """A join of the answers in `table` with the numbers of the entries that they show, where these are many."""
+    """A join of the answers in `table` with the numbers of the entries that they show, if these are many."""
     return (
         ' LEFT JOIN LATERAL (SELECT "values", sigma, grid_log2, sigmas FROM ledger'
         f" WHERE ledger.dataset_id = {table}.dataset_id AND ledger.seq = {table}.seq AND dimension > {LABELS_MAX}"
@@ -190,12 +193,12 @@ def shown_by(table: str) -> str:
 
 
 def stored(answer: AnswerRecord) -> AnswerRecord:
-    """A long answer as it is stored."""
+    """An answer without its numbers, as a long answer is stored."""
     return replace(answer, body=without_values(answer.body))
 
 
 def answer_of(row: Sequence[Any]) -> AnswerRecord:
-    """An answer from the values of ANSWER_COLUMNS and SHOWN_COLUMNS, whole."""
+    """A whole answer from the values of ANSWER_COLUMNS and SHOWN_COLUMNS."""
     values = by_name(ANSWER_COLUMNS, row[:STORED_COUNT])
     released, sigma, grid_log2, sigmas = row[STORED_COUNT:]
     if released is not None:
@@ -205,7 +208,7 @@ def answer_of(row: Sequence[Any]) -> AnswerRecord:
 
 
 def parameters_row(kept: KeptParameters) -> tuple[bytes, bytes, int, bytes]:
-    """The values of PARAMETERS_COLUMNS, as they are sent in binary."""
+    """The values of PARAMETERS_COLUMNS, in the form in which they are sent in binary."""
     classes = kept.shape[0] if len(kept.shape) > 1 else 0
     return kept.principal_id.bytes, bytes.fromhex(kept.sha256), classes, kept.numbers
 
@@ -219,7 +222,7 @@ def parameters_of(row: Sequence[Any]) -> KeptParameters:
 
 
 def page_row(totals: PageTotals) -> tuple[bytes, bytes, bytes, bytes]:
-    """The values of the last four of PAGE_COLUMNS; those of ticks are empty where there is no monitor."""
+    """The values of the last four of PAGE_COLUMNS. Without a monitor the value of `ticks` is empty."""
     counters = totals.charged.astype(_COUNT).tobytes(), totals.left_out.astype(_COUNT).tobytes()
     return totals.spent.astype(_UNITS).tobytes(), *counters, totals.ticks.astype(_TICK).tobytes()
 

@@ -1,7 +1,7 @@
 """The sessions of one process with its database, and the only place where psycopg's exceptions become the port's.
 
-The statements of every commit go straight through libpq, which waits for the reply without the GIL: a cursor of
-psycopg's costs four times what the statement does.
+The statements of every commit go straight through libpq, which waits for the reply without the GIL. A cursor of psycopg
+costs four times as much as the statement itself.
 """
 
 import select
@@ -40,9 +40,10 @@ class Session(Connection):
     _extend_name = b""
 
     def extend(self, extension: LedgerAppend) -> bool:
-        """Append all of an extension; False, and nothing, when what it assumes is not so.
+        """Append all of an extension and return True; append nothing and return False if its assumptions do not hold.
 
-        Durable at once outside of a transaction, with it inside. Raises psycopg.Error.
+        Outside a transaction the append is durable at once; inside, it is durable with the transaction. Raises
+        psycopg.Error.
         """
         try:
             row_types = self._row_types or self._prepare_extend()
@@ -66,20 +67,20 @@ class Session(Connection):
             raise
 
     def change(self, statement: str, values: Sequence[int | bytes]) -> None:
-        """Run a statement with parameters $1, $2 and so on; durable at once outside of a transaction.
+        """Run a statement with parameters $1, $2 and so on. Outside a transaction its effect is durable at once.
 
-        One round trip, for which the GIL is given up once. Raises psycopg.Error.
+        This takes one round trip, for which the GIL is given up once. Raises psycopg.Error.
         """
         parameters = [b"%d" % value if isinstance(value, int) else value for value in values]
         formats = [Format.TEXT if isinstance(value, int) else Format.BINARY for value in values]
         _done(self.pgconn.exec_params(statement.encode(), parameters, param_formats=formats))
 
     def define(self, definition: sql.Composed) -> None:
-        """Run DROP or ALTER in the open transaction; what is prepared stays so (`rollback`). Raises psycopg.Error."""
+        """Run DROP or ALTER in the open transaction. Prepared statements stay so (`rollback`). Raises psycopg.Error."""
         _done(self.pgconn.exec_(definition.as_bytes(self)))
 
     def abandon(self) -> None:
-        """Cancel a statement that was sent and not waited for, so that the session can be rolled back in silence."""
+        """Cancel a statement that was sent and not waited for, so that a rollback of the session meets no error."""
         if (
             self.pgconn.transaction_status == TransactionStatus.ACTIVE
             and self.pgconn.pipeline_status == PipelineStatus.OFF
@@ -91,10 +92,11 @@ class Session(Connection):
                 pass
 
     def rollback(self) -> None:
-        """Undo what was not committed. What is prepared stays so: psycopg would forget all of it.
+        """Undo what was not committed. Prepared statements stay prepared, although psycopg would forget all of them.
 
-        It does so for the sake of tables that are undone and made again under the same name, of which there are none.
-        After an error all is forgotten: psycopg counts what a broken pipeline was to prepare as prepared.
+        psycopg forgets them because a table may be undone and made again under the same name. This service has no such
+        tables. After an error they are forgotten here too, because psycopg counts a statement as prepared that a broken
+        pipeline was to prepare.
         """
         is_whole = self.pgconn.transaction_status == TransactionStatus.INTRANS
         if not is_whole or self.pgconn.pipeline_status != PipelineStatus.OFF:
@@ -119,14 +121,14 @@ class Session(Connection):
 
 
 def _done(result: PGresult, status: ExecStatus = ExecStatus.COMMAND_OK) -> PGresult:
-    """The result, which has this status. Raises psycopg.Error."""
+    """The result, if it has this status. Raises psycopg.Error otherwise."""
     if result.status != status:
         raise error_from_result(result)
     return result
 
 
 _REPEATING: Final = ("22", "23")
-"""The classes of SQLSTATE for data exceptions and violated constraints: the same values fail again."""
+"""The classes of SQLSTATE for data exceptions and violated constraints: the same values would fail again."""
 
 
 _FAULTS: Final = (psycopg.Error, PoolTimeout, PoolClosed)
@@ -134,7 +136,7 @@ _FAULTS: Final = (psycopg.Error, PoolTimeout, PoolClosed)
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Any fault of the database, the connection or the pool is StoreUnavailable: an analyst may see nothing of it."""
+    """Raise StoreUnavailable for any fault of the database, the connection or the pool: analysts may see no details."""
     try:
         yield
     except _FAULTS as fault:
@@ -143,7 +145,7 @@ def translated() -> Iterator[None]:
 
 @contextmanager
 def committing() -> Iterator[None]:
-    """Raise what `refuse_commit` makes of a fault, while the block makes a transaction durable."""
+    """Make faults in the block, which makes a transaction durable, what `refuse_commit` raises for them."""
     try:
         yield
     except (psycopg.Error, StoreUnavailable) as fault:
@@ -151,9 +153,10 @@ def committing() -> Iterator[None]:
 
 
 def refuse_commit(fault: psycopg.Error | StoreUnavailable) -> NoReturn:
-    """Raise CommitRejected where Postgres blames the values, else CommitUnclear.
+    """Raise CommitRejected if Postgres blames the values, else CommitUnclear.
 
-    An error of either class ends the transaction, so that nothing of it is durable, also when COMMIT itself reports it.
+    An error that blames the values ends the transaction, so that nothing of it is durable, even if COMMIT reports the
+    error.
     """
     if isinstance(fault, psycopg.Error) and fault.sqlstate is not None and fault.sqlstate.startswith(_REPEATING):
         raise CommitRejected(fault.sqlstate) from None
@@ -161,9 +164,9 @@ def refuse_commit(fault: psycopg.Error | StoreUnavailable) -> NoReturn:
 
 
 LONG_MAX: Final = 2
-"""Long acts of one process at a time; they have as many connections more than all else together."""
+"""The most long acts of one process at a time; each has a further connection."""
 CHANGES_MAX: Final = 2
-"""Changes of the tables beside the ledgers at a time, such as new principals; they have as many connections more."""
+"""The most changes at a time of tables beside the ledgers, such as new principals; each has a further connection."""
 APART_MAX: Final = 2
 """Connections for look-ups of keys and probes, in a pool of their own."""
 _MUST_BE_ON: Final = ("fsync", "full_page_writes", "synchronous_commit")
@@ -179,7 +182,7 @@ class DurabilityTooWeak(Exception):
 
 
 class SessionPool:
-    """One pool, one role without DELETE on the ledger. Every fault is StoreUnavailable."""
+    """A pool of sessions under a role that may not DELETE from the ledger. Every fault is StoreUnavailable."""
 
     def __init__(
         self,
@@ -191,10 +194,10 @@ class SessionPool:
         idle_timeout_ms: int = 60_000,
         tcp_timeout_ms: int = 10_000,
     ) -> None:
-        """Open the pool; raises StoreUnavailable when no connection comes.
+        """Open the pool. Raises StoreUnavailable when no connection comes.
 
         Readers leave some connections to transactions that lock a dataset: however many read, no query waits behind
-        them. Changes, long acts, and look-ups of keys and probes have connections besides.
+        them. There are further connections for changes, for long acts, and for look-ups of keys and probes.
         """
         self.refused = RefusedWrites()
         self._readers = BoundedSemaphore(max(connections_max - _FOR_WRITING, 1))
@@ -229,13 +232,13 @@ class SessionPool:
         )
 
     def close(self) -> None:
-        """Close all of them."""
+        """Close all sessions."""
         self._pool.close()
         self._apart.close()
 
     @contextmanager
     def one(self, *, for_writing: bool = False) -> Iterator[Session]:
-        """A session; what is not committed when an error leaves this is undone."""
+        """A session. If an error leaves the block, what was not committed is undone."""
         if not (for_writing or self._readers.acquire(timeout=_WAIT_S)):
             raise StoreUnavailable("too many read")
         try:
@@ -258,7 +261,7 @@ class SessionPool:
 
     @contextmanager
     def apart(self) -> Iterator[Session]:
-        """A session for a look-up of keys or a probe: nothing that reads or writes can take it."""
+        """A session for a look-up of keys or a probe, which no other reading or writing can take."""
         with self._session_of(self._apart) as session:
             yield session
 
@@ -277,9 +280,9 @@ class SessionPool:
 
     @contextmanager
     def long(self) -> Iterator[Session]:
-        """A session for a long act; of these LONG_MAX run at a time, so that all others still find one.
+        """A session for a long act. At most LONG_MAX run at a time, so that all other work still finds a session.
 
-        After an error the session is closed: what it took for prepared may have been undone.
+        After an error the session is closed: statements that it takes for prepared may have been undone.
         """
         with self._long, self.one(for_writing=True) as session:
             try:
@@ -289,7 +292,7 @@ class SessionPool:
                 raise
 
     def take(self) -> Session:
-        """A session for what commits by itself, to be given to `put_back`."""
+        """A session for work that commits by itself. The caller gives it to `put_back`."""
         try:
             return self._pool.getconn()
         except _FAULTS as fault:
@@ -300,9 +303,10 @@ class SessionPool:
         self._pool.putconn(session)
 
     def await_end(self, backend: int) -> None:
-        """Give a backend whose connection is lost the time to finish, so that a caller now reads what it did.
+        """Wait a short time until a backend whose connection is lost ends, so that the caller then reads its effects.
 
-        A conditional append has no lock before it is executed: Postgres may begin with it after others have looked.
+        A conditional append holds no lock before it is executed, so Postgres may begin with it after others have
+        looked.
         """
         until = time.monotonic() + _BACKEND_WAIT_S
         with suppress(StoreUnavailable):
@@ -310,12 +314,12 @@ class SessionPool:
                 time.sleep(_BACKEND_POLL_S)
 
     def rows(self, statement: str, values: Sequence[object], *, is_apart: bool = False) -> list[tuple[Any, ...]]:
-        """The rows that a statement by itself gives, in a reader's session or in one apart."""
+        """The rows that a single statement gives, in a reader's session, or in one of `apart` with `is_apart`."""
         with self.apart() if is_apart else self.one() as session:
             return session.execute(statement, values, binary=True).fetchall()
 
     def commit(self, statement: str, values: Sequence[object]) -> int:
-        """Run a statement and commit; how many rows it has changed."""
+        """Run a statement and commit; return how many rows it has changed."""
         with self.changing() as session:
             return session.execute(statement, values).rowcount
 
@@ -328,7 +332,7 @@ class SessionPool:
                     raise DurabilityTooWeak(f"{setting} = {value}: a crash could forget charges that were answered")
 
     def _configure(self, session: psycopg.Connection[Any]) -> None:
-        """Every session: the API's role, and limits so that nothing holds a lock for ever."""
+        """Give a new session the API's role, and limits so that no session holds a lock for ever."""
         watch(session)
         session.execute("SET ROLE sparing_api")
         session.execute("SET jit = off")  # what is long here runs once, and compiling it takes longer than it gains
@@ -341,13 +345,13 @@ class SessionPool:
 
 
 def _check(session: psycopg.Connection[Any]) -> None:
-    """Refuse a pooled session that has died, without a round trip: an idle one has nothing to read, a dead one does."""
+    """Refuse a pooled session that has died, without a round trip: an idle one that lives has nothing to read."""
     if _has_said_something(session, within_s=0):
         ConnectionPool.check_connection(session)
 
 
 def _has_said_something(session: psycopg.Connection[Any], *, within_s: float) -> bool:
-    """Tell whether there is something to read from the server, or its end is closed."""
+    """Tell whether the server has sent something to read, or has closed its end."""
     poll = select.poll()
     poll.register(session.fileno(), select.POLLIN)
     return bool(poll.poll(within_s * 1000))

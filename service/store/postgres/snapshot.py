@@ -1,4 +1,4 @@
-"""Reading of one dataset within a transaction."""
+"""The reading of one dataset within a transaction."""
 
 import sys
 from collections import Counter
@@ -91,10 +91,13 @@ _NUMBER: Final = np.dtype(">i4")
 FEW_KEYS: Final = 100_000
 RUN_SLOTS: Final = 50
 SOUGHT_SLOTS: Final = 8
-"""Finding a run of slots by the index takes as long as reading RUN_SLOTS slots' rows in order, one slot of it these."""
+"""How many slots' rows are read in order in the time of one slot by the index.
+
+Finding a run of slots by the index takes as long as reading the rows of RUN_SLOTS slots in order.
+"""
 _ENTRIES_AT_ONCE: Final = 256
 ENTRIES_BYTES: Final = 2**24
-"""The bytes of charges and values that are fetched at once, with the entry that reaches them."""
+"""The bytes of charges and values that are fetched at once; the entry that reaches this number is the last."""
 # No index has this order, and no reader but a verification needs it. A body may have many megabytes.
 DECLARE_ANSWERS: Final = (
     f"DECLARE answers_by_seq NO SCROLL CURSOR FOR SELECT {ANSWER_COLUMNS}, {SHOWN_COLUMNS}"
@@ -130,7 +133,7 @@ ACT_COLUMNS: Final = columns_of(JournalAct)
 
 
 class PostgresSnapshot:
-    """The half of the port's Transaction that changes nothing."""
+    """The part of the port's Transaction that changes nothing."""
 
     def __init__(self, session: Session, dataset_id: int, seal: LedgerSeal) -> None:
         self._connection, self._dataset_id, self._seal = session, dataset_id, seal
@@ -139,7 +142,7 @@ class PostgresSnapshot:
 
     @property
     def _tables(self) -> Mapping[str, RecordsTable]:
-        """The tables of records, looked up when first needed: an extension adds to them."""
+        """The tables of records. They are looked up when first needed, because an extension adds to them."""
         if not self._known_tables:
             with translated():
                 self._known_tables = stored_tables(self._connection, self._dataset_id)
@@ -327,9 +330,10 @@ class PostgresSnapshot:
     # Within
 
     def _has_any(self, column: LiteralString) -> bool:
-        """Tell whether an individual has the column, which few have: by its partial index, which has that order.
+        """Tell whether any individual has a value in this column, which few have: by its partial index, in its order.
 
-        An EXISTS is taken for found at once, and reads the accounts of all datasets where nobody has it.
+        For an EXISTS, Postgres expects to find a row at once. If no individual has a value, it reads the accounts of
+        all datasets.
         """
         of_one = (
             f"SELECT slot FROM individuals WHERE dataset_id = %s AND {column} IS NOT NULL ORDER BY {column} LIMIT 1"
@@ -337,7 +341,7 @@ class PostgresSnapshot:
         return bool(self._rows(of_one, [self._dataset_id]))
 
     def _own_since(self, slot: int, seq: int) -> Iterator[Sequence[Any]]:
-        """The kind of each entry after `seq`, and the values of `own_price`."""
+        """The kind of each entry after `seq`, and the values that `own_part` takes."""
         number, dataset, count = number_for(slot), self._dataset_id, _ENTRIES_AT_ONCE
         while count == _ENTRIES_AT_ONCE:
             rows = self._rows(OWN_SINCE, [number, PADDING, dataset, seq, _ENTRIES_AT_ONCE, dataset, number])
@@ -362,7 +366,7 @@ class PostgresSnapshot:
 
     @contextmanager
     def _without_look_ups(self) -> Iterator[None]:
-        """Plan the statements of this block for joining many rows, and no other."""
+        """Have Postgres plan the statements of this block, and no others, for joining many rows."""
         threshold, self._connection.prepare_threshold = self._connection.prepare_threshold, None
         try:
             with translated():

@@ -48,7 +48,7 @@ from service.store.postgres.transaction import PostgresTransaction
 
 
 class PostgresConditionalAppend:
-    """The port's ConditionalAppend, in a session of its own from `with` on. Nothing is sent before `commit`."""
+    """The port's ConditionalAppend, in a session of its own within its `with` block. `commit` sends everything."""
 
     _session: Session
     _backend: int
@@ -130,14 +130,14 @@ _COLUMNS: Final = (
 
 
 class SchemaMismatch(Exception):
-    """The tables were changed, perhaps by a later version; what this one writes would not fit them."""
+    """The tables were changed, perhaps by a later version; rows that this version writes would not fit them."""
 
 
 class PostgresStore:
-    """The port's Store; check `check_durability`, `check_schema` and `check_pepper` before serving."""
+    """The port's Store. Call `check_durability`, `check_schema` and `check_pepper` before serving."""
 
     def __init__(self, database_url: str, ledger_key: bytes, **options: int) -> None:
-        """Open sessions, with their `options`; raises StoreUnavailable when none comes.
+        """Open sessions, with their `options`. Raises StoreUnavailable when no session comes.
 
         `ledger_key` is 32 secret bytes, under which pieces of the ledger are sealed.
         """
@@ -156,18 +156,18 @@ class PostgresStore:
         self._pool.check_durability()
 
     def check_schema(self) -> None:
-        """Raise SchemaMismatch unless the tables that are written by rows are those that this version knows."""
+        """Raise SchemaMismatch unless the tables of LAYOUTS have the columns that this version writes."""
         for table, layout in LAYOUTS.items():
             if [(name, kind) for name, kind in self._pool.rows(_COLUMNS, [table])] != layout:
                 raise SchemaMismatch(f"the table {table} has other columns than this version of the service writes")
 
     def check_pepper(self, proof_of: Callable[[bytes], bytes]) -> None:
-        """Raise PepperMismatch unless the database was begun under the pepper of `proof_of`."""
+        """Raise PepperMismatch unless the database was begun under the pepper that `proof_of` proves."""
         check_pepper(self._pool, proof_of)
 
     @contextmanager
     def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[PostgresTransaction]:
-        """One dataset's transaction; undone unless committed inside."""
+        """The transaction of one dataset. It is undone unless it is committed inside the block."""
         with self._pool.one(for_writing=lock) as session:
             yield PostgresTransaction(
                 session, dataset_id, self._seal, lock=lock, asked=asked, idle_timeout_ms=self._pool.idle_timeout_ms
@@ -177,7 +177,7 @@ class PostgresStore:
 
     @contextmanager
     def long_act(self, dataset_id: int) -> Iterator[PostgresTransaction]:
-        """A long act's transaction. Those of one process wait here, where they hold no connection."""
+        """The transaction of a long act. Further long acts of one process on the dataset wait without a connection."""
         flush = partial(self.probe_commit, b"")  # a commit of nothing has the log on the disk as far as it is written
         with self._long_acts.setdefault(dataset_id, threading.Lock()), self._pool.long() as session:
             yield PostgresTransaction(session, dataset_id, self._seal, lock=False, hasten=flush)
@@ -185,11 +185,11 @@ class PostgresStore:
                 session.rollback()
 
     def conditional_append(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> PostgresConditionalAppend:
-        """An append in one statement. The end of its block settles the outcome of an unclear one."""
+        """An append in one statement. If its outcome is unclear, the end of its block waits until it is settled."""
         return PostgresConditionalAppend(self._pool, dataset_id, head, self._seal, asked=asked)
 
     def probe_commit(self, payload: bytes) -> None:
-        """Make a payload durable in the write-ahead log and in no table: for measuring how long a commit takes."""
+        """Make a payload durable in the write-ahead log and in no table, to measure how long a commit takes."""
         with self._pool.one(for_writing=True) as session:
             session.execute("SELECT pg_logical_emit_message(true, 'sparing', %s::bytea)", [payload])
 

@@ -14,7 +14,7 @@ from service.query.vector_columns import VectorCoding, vector_coding
 
 @dataclass(frozen=True, slots=True)
 class WireOut:
-    """A fixed width at which values come back: the SQL type, and the function that gives such a value's bytes."""
+    """A fixed width at which values come back: the SQL type, and the function that gives the bytes of a value."""
 
     dtype: np.dtype[np.generic]
     sql_type: str
@@ -54,12 +54,12 @@ class StoredColumn:
 
     @property
     def sql_type(self) -> str:
-        """Reals are doubles on the column's own power-of-two grid, everything else is whole: exact both ways."""
+        """The SQL type: double for reals, on the column's power-of-two grid, else a whole type. Values stay exact."""
         return _SQL_TYPES[self.kind]
 
     @property
     def wire(self) -> np.dtype[np.generic]:
-        """The big-endian form that COPY carries."""
+        """The big-endian form in which COPY carries a value."""
         return np.dtype({"boolean": "u1", "integer": ">i4", "bigint": ">i8", "double precision": ">f8"}[self.sql_type])
 
     @property
@@ -69,7 +69,7 @@ class StoredColumn:
 
     @property
     def packed(self) -> sql.Composed:
-        """The values of several rows as one value, NULL by its stand-in."""
+        """The values of several rows packed in one value, with a stand-in for NULL."""
         name = sql.Identifier(self.name)
         value = sql.SQL("{}::integer").format(name) if self.kind == "boolean" else name
         stand_in = sql.SQL("coalesce({}, {})::{}").format(value, sql.SQL(self._null_out), sql.SQL(self._out.sql_type))
@@ -77,7 +77,7 @@ class StoredColumn:
 
     @property
     def _out(self) -> WireOut:
-        """The narrowest that holds the domain and what stands for NULL."""
+        """The narrowest width that holds the domain and the stand-in for NULL."""
         if self.kind == "real":
             return _DOUBLE
         lowest, null = self.coding.offset, self.coding.offset + self.coding.null_code
@@ -85,7 +85,7 @@ class StoredColumn:
 
     @property
     def _null_out(self) -> str:
-        """An SQL literal outside the domain, standing for NULL when values come back at fixed width."""
+        """The stand-in for NULL when values come back at fixed width: an SQL literal outside the domain."""
         return "'NaN'" if self.kind == "real" else str(self.coding.offset + self.coding.null_code)
 
     def is_null(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
@@ -94,14 +94,14 @@ class StoredColumn:
         return is_null
 
     def values(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.generic]:
-        """Codes, none of them NULL, as typed values in wire form."""
+        """The values, in wire form, of codes that are not NULL."""
         steps = codes.astype(np.int64) + self.coding.offset
         if self.kind == "real":
             return np.ldexp(steps.astype(np.float64), self.coding.step_log2).astype(self.wire)
         return steps.astype(self.wire)
 
     def codes(self, values: NDArray[np.generic]) -> NDArray[np.unsignedinteger]:
-        """Typed values in wire form, NULL by its stand-in, as codes."""
+        """The codes of values in the form in which they come back, with a stand-in for NULL."""
         if self.kind != "real":
             return (values.astype(np.int64) - self.coding.offset).astype(self.coding.dtype)
         steps = np.ldexp(values.astype(np.float64), -self.coding.step_log2)
@@ -113,9 +113,9 @@ class StoredColumn:
 
 @dataclass(frozen=True, slots=True)
 class StoredVectors:
-    """A column of vectors: one `bytea` each, of the codes in two bytes or one, the lower byte first.
+    """A column of vectors: one `bytea` for each, with one or two bytes for each code, the lower byte first.
 
-    It is stored as it is: compressing images takes three times as long as writing them.
+    The bytes are not compressed: compressing images takes three times as long as writing them.
     """
 
     name: str
@@ -125,33 +125,33 @@ class StoredVectors:
 
     @property
     def wire(self) -> np.dtype[np.generic]:
-        """The bytes of a vector that COPY carries."""
+        """The form in which COPY carries a vector: its bytes."""
         return np.dtype((np.void, self.coding.length * self.coding.dtype.itemsize))
 
     @property
     def out(self) -> np.dtype[np.generic]:
-        """The bytes of a row of codes."""
+        """The form in which a vector comes back: the bytes of a row of codes."""
         return np.dtype((np.void, self.coding.row_bytes))
 
     @property
     def packed(self) -> sql.Composed:
-        """The rows of codes of several rows as one value."""
+        """The rows of codes of several rows, packed in one value."""
         size = self.coding.dtype.itemsize
         return sql.SQL("string_agg(coalesce({} || {}, decode(repeat('00', {}), 'hex')), ''::bytea)").format(
             sql.Literal((1).to_bytes(size, "little")), sql.Identifier(self.name), sql.Literal(self.coding.row_bytes)
         )
 
     def is_null(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
-        """The mask of the rows of codes (n, width) without a vector."""
+        """The mask (n,) of the rows of codes (n, width) that hold no vector."""
         is_null: NDArray[np.bool_] = codes[:, 0] == 0
         return is_null
 
     def values(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.generic]:
-        """Rows of codes (n, width), all of vectors, in wire form (n,)."""
+        """Vectors in wire form (n,), from rows of codes (n, width) that all hold a vector."""
         return np.ascontiguousarray(codes[:, 1:].astype(self._little)).view(self.wire).reshape(-1)
 
     def codes(self, values: NDArray[np.generic]) -> NDArray[np.unsignedinteger]:
-        """Values in the form in which they come back, (n,), as rows of codes (n, width)."""
+        """Rows of codes (n, width), from values (n,) in the form in which they come back."""
         return values.view(self._little).reshape(-1, self.coding.width).astype(self.coding.dtype, copy=False)
 
     @property
@@ -170,5 +170,5 @@ def stored(name: str, column: Column) -> AnyStored:
 
 
 def packed(sql_bytes: str, value: sql.Composable) -> sql.Composed:
-    """A value of every row, one after the other."""
+    """The bytes of a value of every row, one after the other, as SQL."""
     return sql.SQL("string_agg({}({}), ''::bytea)").format(sql.SQL(sql_bytes), value)

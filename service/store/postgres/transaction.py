@@ -1,4 +1,4 @@
-"""One dataset's transaction on Postgres: the head's row is the lock, the fence and the order of everything."""
+"""One dataset's transaction on Postgres. The row of the head is its lock, holds the fence, and orders all changes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -86,7 +86,7 @@ KNOWN_WORST_CASES: Final = (
 
 
 class PostgresTransaction(RewrittenEntries):
-    """The port's Transaction; everything runs in one session, and the pool undoes what was not committed."""
+    """The port's Transaction. Everything runs in one session, and the pool undoes what was not committed."""
 
     def __init__(
         self,
@@ -99,9 +99,10 @@ class PostgresTransaction(RewrittenEntries):
         idle_timeout_ms: int = 60_000,
         hasten: Callable[[], None] | None = None,
     ) -> None:
-        """Read the head, locked for writing or as of a read-only snapshot, and what is known: in one round trip.
+        """Read the head, locked or as of a read-only snapshot, and what is known of the queries, in one round trip.
 
-        A locked transaction for queries has `idle_timeout_ms` in all. With `hasten` it is a long act's.
+        A locked transaction for queries has `idle_timeout_ms` for all its work. With `hasten` the transaction is a long
+        act's.
         """
         super().__init__(connection, dataset_id, seal)
         self._pending: list[LedgerAppend] = []
@@ -259,7 +260,7 @@ class PostgresTransaction(RewrittenEntries):
     # Within
 
     def _lookups(self, asked: Sequence[Asked]) -> Iterator[tuple[str, Sequence[object]]]:
-        """Answers, reusable entries and worst cases of the queries, each in one statement."""
+        """The statements that look up answers, reusable entries and worst cases of the queries, with their values."""
         if not asked:
             return
         principals = [each.address[0] for each in asked]
@@ -269,14 +270,14 @@ class PostgresTransaction(RewrittenEntries):
         yield KNOWN_WORST_CASES, [self._dataset_id, principals]
 
     def _flush(self) -> None:
-        """Send what waits. Statements that come later in the transaction must find it done."""
+        """Send the appends that wait, so that later statements of the transaction find them done."""
         pending, self._pending = self._pending, []
         for extension in pending:
             if not self._connection.extend(extension):
                 raise StoreUnavailable("the head has moved")
 
     def _move_head(self, assignments: str, values: Sequence[object]) -> None:
-        """Move the head if it is still the one that was read: a writer that was fenced off touches no row and fails."""
+        """Change the head if it is still the one that was read. A writer that was fenced off fails without a change."""
         with translated():
             self._flush()
         rows = self._rows(

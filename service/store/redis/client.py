@@ -1,7 +1,8 @@
 """A key-value store in Redis or Valkey, on connections with one deadline for a whole reply.
 
-When the server is away there is one short time-out, and then none for a while. Nothing of the store raises: a server
-that is dead, slow, full, of another kind or hostile is one with nothing in it.
+After a request to a server that is away has timed out, which takes a short time, the server is not asked again for a
+while. No method of the store raises: a server that is dead, slow, full, of another kind or hostile counts as an empty
+store.
 """
 
 import socket
@@ -21,24 +22,24 @@ from service.store.redis.sealed import STAMP_BYTES, Item, Swap
 
 
 class DeadlineSocket(socket.socket):
-    """Everything that is received must come within `timeout_s` of what was sent last.
+    """A socket on which everything must be received within `timeout_s` of what was sent last.
 
-    A socket's own time-out is one of silence: a server that sends a byte now and then would hold up its reader for
-    ever. Connections over TLS keep that time-out.
+    A socket's own time-out counts only the time without a byte: a server that sends a byte now and then would hold up
+    its reader for ever. Connections over TLS keep that time-out.
     """
 
     timeout_s = 0.0
     _due = 0.0
 
     def sendall(self, *sent: Any) -> None:  # noqa: ANN401 - whatever a socket takes
-        """Send, and begin the time of the reply."""
+        """Send, and begin the time in which the reply must come."""
         super().sendall(*sent)
         self._due = time.monotonic() + self.timeout_s
 
     def recv_into(self, *into: Any) -> int:  # noqa: ANN401 - the same
-        """Receive what has come, waiting for it no longer than is left. Raises TimeoutError.
+        """Receive bytes that have come, or wait for them until the deadline. Raises TimeoutError.
 
-        A caller that looks late finds what came in time.
+        After the deadline, a caller still gets bytes that came in time.
         """
         usual = self.gettimeout()
         if usual == 0:
@@ -66,7 +67,7 @@ _KINDS: Final[dict[str, type[redis.Connection | redis.UnixDomainSocketConnection
 
 
 def deadline_connections(url: str) -> dict[str, Any]:
-    """The options with which a client of this URL makes connections that keep to deadlines."""
+    """The options with which a client of this URL makes connections with deadlines."""
     kind = _KINDS.get(urlsplit(url).scheme)
     return {} if kind is None else {"connection_class": kind}
 
@@ -80,10 +81,10 @@ def _until_deadline(plain: socket.socket, timeout_s: float | None) -> DeadlineSo
 
 
 REST_S: Final = 1.0
-"""How long a server that failed is left alone."""
+"""The seconds for which a server that failed is left alone."""
 
 LIFETIME_S: Final = 3600
-"""How long a value lies: beyond an hour few retry, and no replica is that far behind."""
+"""The seconds for which a value is kept: after an hour few clients retry, and no replica is so far behind."""
 
 _CHANNEL: Final = "sparing:cache:news"
 _SWAP: Final = f"""
@@ -109,10 +110,10 @@ Result = TypeVar("Result")
 
 
 class RedisKeyValueStore:
-    """The key-value store of one process. Thread-safe, but for `listen`, which one thread calls."""
+    """The key-value store of one process. Thread-safe, except for `listen`, which only one thread calls."""
 
     def __init__(self, url: str, *, timeout_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """Nothing is asked of the server before it is needed. `clock` counts the seconds of its rests."""
+        """Ask nothing of the server yet. `clock` counts the seconds for which a server that failed is left alone."""
         options = {"socket_timeout": timeout_s, "socket_connect_timeout": timeout_s, "retry": Retry(NoBackoff(), 0)}
         self._client = redis.Redis.from_url(url, **options, **deadline_connections(url))
         self._listener = redis.Redis.from_url(url, **options)  # notices come when they come
@@ -180,7 +181,7 @@ class RedisKeyValueStore:
     def _ask(
         self, request: Callable[[], Result], unknown: Result, *, otherwise: Callable[[], None] | None = None
     ) -> Result:
-        """The server's answer, or `unknown` while it is left alone."""
+        """The server's answer; `unknown` if it fails or is left alone. If it fails, `otherwise` is called."""
         if self._clock() < self._resting_until:
             return unknown
         try:

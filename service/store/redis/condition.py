@@ -1,4 +1,4 @@
-"""The condition of a Redis or Valkey, for the operator: nothing in it is changed."""
+"""The condition of a Redis or Valkey, for the operator. Nothing in it is changed."""
 
 import time
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ _ROUNDS: Final = 5
 
 
 class RedisUnusable(Exception):
-    """It cannot be reached, or refuses us. The text has no part of the address."""
+    """The server cannot be reached, or refuses us. The text has no part of the address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedisCondition:
     """The condition of a server at one look.
 
-    `clock_ahead_s` is the server's clock less this machine's; `policy` says what it drops when full.
+    `clock_ahead_s` is the server's clock less this machine's. `policy` says what the server drops when it is full.
     """
 
     version: str
@@ -34,7 +34,7 @@ class RedisCondition:
 
 
 def redis_condition(url: str) -> RedisCondition:
-    """Look once. Raises RedisUnusable."""
+    """Look at the server once. Raises RedisUnusable."""
     try:
         with Redis.from_url(
             url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S, retry=Retry(NoBackoff(), 0)

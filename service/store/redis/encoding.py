@@ -1,4 +1,4 @@
-"""Shared values as bytes: a line of JSON with the small facts, then the blobs one after another."""
+"""Shared values as bytes: the small facts as JSON, then the blobs one after another."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ _PIECES: Final = "pieces"
 
 
 def entry_bytes(entry: LedgerEntry) -> bytes:
-    """An entry of a ledger."""
+    """The bytes of a ledger entry."""
     values = entry_values(entry)
     facts: dict[str, Any] = {}
     for n, column, write, _ in _FACTS:
@@ -45,7 +45,7 @@ def entry_bytes(entry: LedgerEntry) -> bytes:
 
 
 def entry_of(data: bytes) -> LedgerEntry:
-    """And back."""
+    """The ledger entry from the bytes of `entry_bytes`."""
     facts, blobs = _unpack(data)
     values: list[Any] = [None] * len(ENTRY_FIELDS)
     for n, column, _, read in _FACTS:
@@ -58,7 +58,7 @@ def entry_of(data: bytes) -> LedgerEntry:
 
 
 def slice_bytes(slice_: AccountSlice) -> bytes:
-    """Accounts at their place."""
+    """The bytes of a slice of accounts, with its position."""
     place = slice_.place
     facts = {**_facts(place), "number": slice_.number}
     units = (each.astype(">i8").tobytes() for each in (slice_.limits, slice_.spent))
@@ -67,7 +67,7 @@ def slice_bytes(slice_: AccountSlice) -> bytes:
 
 
 def slice_of(data: bytes) -> AccountSlice:
-    """And back."""
+    """The slice from the bytes of `slice_bytes`."""
     facts, (genesis, head_hash, limits, spent, paused, charged, left_out) = _unpack(data)
     number = facts.pop("number")
     return AccountSlice(
@@ -82,25 +82,25 @@ def slice_of(data: bytes) -> AccountSlice:
 
 
 def summary_bytes(summary: SharedSummary) -> bytes:
-    """A summary at its place."""
+    """The bytes of a summary, with its position."""
     place = summary.place
     return _pack(_facts(place), [place.genesis, place.hash, summary.body])
 
 
 def summary_of(data: bytes) -> SharedSummary:
-    """And back."""
+    """The summary from the bytes of `summary_bytes`."""
     facts, (genesis, head_hash, body) = _unpack(data)
     place = LedgerPosition(genesis=genesis, hash=head_hash, **facts)
     return SharedSummary(place=place, body=body)
 
 
 def notice_bytes(notice: CommitNotice) -> bytes:
-    """News."""
+    """The bytes of a notice of a commit."""
     return _pack(_facts(notice), [notice.genesis])
 
 
 def notice_of(data: bytes) -> CommitNotice:
-    """And back."""
+    """The notice from the bytes of `notice_bytes`."""
     facts, (genesis,) = _unpack(data)
     return CommitNotice(genesis=genesis, **facts)
 

@@ -15,7 +15,7 @@ from service.ledger.ports.cache import AccountSlice, CommitNotice, Shared, Share
 from service.store.redis import encoding
 
 STAMP_BYTES: Final = 32
-"""The length of the random bytes with which a sealed value begins: no two values ever begin with the same."""
+"""The number of random bytes with which a sealed value begins; no two values begin with the same bytes."""
 _TAG_BYTES: Final = 16
 _NONCE: Final = bytes(12)  # one key, one value
 _LENGTH_BYTES: Final = 4
@@ -26,27 +26,28 @@ _FORMAT: Final = b"sparing cache 1\0"
 class Seal:
     """Makes values unreadable, unforgeable and bound to their labels, with AES-256-GCM.
 
-    Each has a key of its own, derived from the cache's and 32 random bytes, so that no number of values can make a
-    nonce repeat. A value is padded to a power of two: its length would tell how many individuals a query concerned.
+    Each value has a key of its own, derived from the cache's key and 32 random bytes, so that no nonce repeats however
+    many values there are. A value is padded to a power of two, because its length would tell how many individuals a
+    query concerned.
     """
 
     def __init__(self, key: bytes) -> None:
-        """`key` is 32 secret bytes."""
+        """Take the `key`: 32 secret bytes."""
         self._key = key
 
     def name(self, label: bytes) -> str:
-        """The name of a label where others can read it."""
+        """The name that stands for a label where others can read it."""
         return hmac.digest(self._key, b"name\0" + label, hashlib.sha256).hex()[:32]
 
     def close(self, label: bytes, value: bytes) -> bytes:
-        """Seal a value, bound to its label."""
+        """Seal a value and bind it to its label."""
         salt = secrets.token_bytes(STAMP_BYTES)
         framed = len(value).to_bytes(_LENGTH_BYTES, "big") + value
         padded = framed.ljust(max(_BYTES_MIN, 1 << (len(framed) - 1).bit_length()), b"\0")
         return salt + self._cipher(salt).encrypt(_NONCE, padded, _FORMAT + label)
 
     def open(self, label: bytes, sealed: object) -> bytes | None:
-        """The value, if this is what `close` made for this label."""
+        """The value, if `close` has made these bytes for this label; else None."""
         if not isinstance(sealed, bytes) or len(sealed) < STAMP_BYTES + _TAG_BYTES + _BYTES_MIN:
             return None
         salt, rest = sealed[:STAMP_BYTES], sealed[STAMP_BYTES:]
@@ -58,7 +59,7 @@ class Seal:
 
     @staticmethod
     def stamp(held: object) -> bytes:
-        """The first bytes of a value, which may be anything: a caller names by them the value that it replaces."""
+        """The first bytes of a value, which may be anything. They name the value that a caller replaces."""
         return held[:STAMP_BYTES] if isinstance(held, bytes) else b""
 
     def _cipher(self, salt: bytes) -> AESGCM:
@@ -66,46 +67,46 @@ class Seal:
 
 
 VALUE_BYTES_MAX: Final = 1 << 20
-"""A larger value is not shared: it would be read from the database faster."""
+"""The most bytes of a shared value: reading a larger value from the database is faster."""
 
 _NEWS: Final = b"news"
 _SEEN_AT_ONCE: Final = 16
-"""Slices that are looked at together before newer ones are laid down: half a megabyte."""
+"""The slices that are read together before newer ones are stored: half a megabyte."""
 
 Value = TypeVar("Value")
 Item = tuple[str, bytes]
-"""A name, and what is to lie under it."""
+"""A name, and the value to store under it."""
 Swap = tuple[str, bytes, bytes]
-"""A name, what is to lie under it, and how what lies there now begins; empty for nothing."""
+"""A name, the first bytes of the value that is there now (empty for none), and the value to store in its place."""
 
 
 class KeyValueStore(Protocol):
-    """The place of sealed bytes. No method raises; whatever comes back may be anything."""
+    """A store of sealed bytes. No method raises, and a returned value may be anything."""
 
     def get(self, names: Sequence[str]) -> list[object]:
-        """The value under each name, None where there is none; empty when the key-value store is out of reach."""
+        """The value under each name, None where there is no value; an empty list when the store is out of reach."""
 
     def put(self, items: Sequence[Item], swaps: Sequence[Swap], messages: Sequence[bytes]) -> None:
-        """Lay down `items`, those of `swaps` unless by now something else lies there, and tell all."""
+        """Store `items`, and each of `swaps` unless another value is there by now; send `messages` to all listeners."""
 
     def audience(self) -> int:
         """The number of listeners."""
 
     def listen(self, *, within_s: float) -> list[object]:
-        """The messages since the last call; waits for the first."""
+        """The messages since the last call; waits at most `within_s` for the first one."""
 
     def take(self, name: str, *, interval_us: int, burst: int) -> object:
-        """The microseconds until there is a token, 0 when one was taken; None when out of reach."""
+        """The microseconds until there is a token, 0 when one was taken; None when the store is out of reach."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the connections to the store."""
 
 
 class SealedCache:
     """The port's Cache."""
 
     def __init__(self, values: KeyValueStore, key: bytes) -> None:
-        """`key` is the pepper's for caches."""
+        """Take the store, and the `key` that the pepper gives for caches."""
         self._values, self._seal = values, Seal(key)
 
     def close(self) -> None:
@@ -155,7 +156,7 @@ class SealedCache:
         return min(max(wait_us / 1_000_000, 0.0), burst / per_s)
 
     def _swaps(self, slices: Mapping[bytes, AccountSlice]) -> Iterator[Swap]:
-        """The slices that are ahead of the stored ones; the key-value store cannot tell which of two is ahead."""
+        """Swaps for the slices that are ahead of the stored ones; the store cannot tell which of two is ahead."""
         for first in range(0, len(slices), _SEEN_AT_ONCE):
             labels = list(slices)[first : first + _SEEN_AT_ONCE]
             names = [*map(self._name, labels)]
@@ -170,7 +171,7 @@ class SealedCache:
     def _opened(
         self, labels: Sequence[bytes], held: Sequence[object], read: Callable[[bytes], Value]
     ) -> Iterator[Value]:
-        """The values of ours among what was held."""
+        """The values among `held` that this service has sealed, as `read` reads them."""
         for label, sealed in zip(labels, held, strict=False):  # a key-value store out of reach holds nothing at all
             data = self._seal.open(label, sealed)
             if data is not None:
@@ -194,5 +195,5 @@ def _summary_label(genesis: bytes) -> bytes:
 
 
 def _label(*parts: str) -> bytes:
-    """Parts that cannot run into each other."""
+    """The parts as one label, in which no part can run into the next."""
     return orjson.dumps(parts)

@@ -1,8 +1,9 @@
-"""The messages between a coordinator and the process of a shard: Python objects, their arrays and pieces apart.
+"""The messages between a coordinator and the process of a shard: Python objects, with their arrays and pieces apart.
 
-Both ends are one program on one machine, over a socket and memory that no other process has, so that an object is what
-it says. Arrays and pieces of up to SHARED_BYTES_MAX together go through shared memory, larger ones through the socket.
-A packed message is the bytes that go through the socket without shared memory; it can be passed on without being read.
+Both ends are one program on one machine, over a socket and memory that no other process has. So objects can be trusted.
+If the arrays and pieces of a message take SHARED_BYTES_MIN to SHARED_BYTES_MAX bytes, they go through shared memory;
+otherwise they go through the socket. A packed message is the bytes that would go through the socket without shared
+memory. It can be passed on without being read.
 """
 
 import io
@@ -34,14 +35,14 @@ _NEVER: Final = frozenset({"__import__", "breakpoint", "compile", "delattr", "ev
 
 
 class ConnectionEnded(Exception):
-    """The other end has closed the socket, or is gone."""
+    """The other end has closed the socket, or its process has ended."""
 
 
 class MessageLane:
     """One end of a lane: a socket, and a file in memory for each direction. One caller at a time."""
 
     def __init__(self, connection: socket.socket, *, sent: int, received: int) -> None:
-        """The descriptors are of nameless files in memory, which the other end has the other way round."""
+        """Take the socket and the descriptors of two nameless files in memory, one for each direction."""
         self.connection = connection
         self._sent, self._received = SharedMemory(sent), SharedMemory(received)
 
@@ -62,11 +63,11 @@ class MessageLane:
         return _Unpickler(io.BytesIO(objects), buffers=_cut(whole, lengths)).load()
 
     def send_packed(self, message: bytes) -> None:
-        """Send a message that is packed. Raises OSError."""
+        """Send a packed message. Raises OSError."""
         _send_all(self.connection, [memoryview(message)])
 
     def receive_packed(self) -> bytes:
-        """The next message, packed and not read. Raises ConnectionEnded, OSError, TimeoutError."""
+        """The next message, packed, without reading it. Raises ConnectionEnded, OSError, TimeoutError."""
         objects, lengths, whole = self._received_parts()
         return b"".join((_head(objects, lengths, is_shared=False), objects, whole))
 
@@ -80,7 +81,7 @@ class MessageLane:
         return rest[_LENGTH.size * count :], lengths, whole
 
     def close(self) -> None:
-        """Close socket and memory, which ends what the other end waits for."""
+        """Close the socket and the memory. This also ends any waiting of the other end."""
         with suppress(OSError):  # the other end is gone
             self.connection.shutdown(socket.SHUT_RDWR)
         self.connection.close()
@@ -89,13 +90,13 @@ class MessageLane:
 
 
 def packed(message: object) -> bytes:
-    """A message as bytes."""
+    """The bytes of a packed message."""
     objects, views = _pickled(message)
     return b"".join((_head(objects, [view.nbytes for view in views], is_shared=False), objects, *views))
 
 
 def unpacked(message: bytes) -> Any:  # noqa: ANN401 - whatever was packed
-    """The message that was packed; its arrays may be written. Raises UnpicklingError for classes that none has."""
+    """The message in packed bytes; its arrays are writable. Raises UnpicklingError for classes that no message has."""
     view = memoryview(message)
     objects_bytes, count, _ = _HEADER.unpack_from(view)
     lengths = _lengths(view[_HEADER.size :], count)
@@ -112,7 +113,7 @@ class SharedMemory:
         self._map: mmap.mmap | None = None
 
     def write(self, views: Sequence[memoryview], total: int) -> None:
-        """Put buffers one after the other."""
+        """Write buffers into the file, one after the other."""
         if os.fstat(self._descriptor).st_size < total:
             os.ftruncate(self._descriptor, -(-total // mmap.PAGESIZE) * mmap.PAGESIZE)
         mapped, end = self._mapped(total), 0
@@ -121,11 +122,11 @@ class SharedMemory:
             mapped[begin:end] = view.cast("B") if view.ndim != 1 or view.format != "B" else view
 
     def read(self, total: int) -> memoryview:
-        """All buffers, in memory that the next message changes."""
+        """All buffers together, in memory that the next message overwrites."""
         return memoryview(self._mapped(total))
 
     def close(self) -> None:
-        """Close the file; what is mapped stays until it is no longer used."""
+        """Close the file. Its mapping stays until it is no longer used."""
         os.close(self._descriptor)
 
     def _mapped(self, size: int) -> mmap.mmap:
@@ -135,10 +136,10 @@ class SharedMemory:
 
 
 class _Pickler(pickle.Pickler):
-    """Puts the bytes of arrays and of pieces into buffers."""
+    """Puts the bytes of arrays and of pieces into separate buffers."""
 
     def reducer_override(self, obj: object) -> Any:  # noqa: ANN401 - the signature of pickle's
-        """The way to make an array or a piece again, by a copy of its buffer; an enumeration's member by its value."""
+        """The way to make an array or a piece from a copy of its buffer, and a member of an Enum from its value."""
         if type(obj) is np.ndarray and obj.flags.c_contiguous and not obj.dtype.hasobject:
             return _array, (pickle.PickleBuffer(obj.reshape(-1).view(np.uint8).data), obj.dtype.str, obj.shape)
         if isinstance(obj, Enum):
@@ -149,10 +150,10 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Makes objects of the service and of the libraries that its plans and records are made of, and no others."""
+    """Makes objects of this service and of the libraries that its plans and records use, and no others."""
 
     def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - the signature of pickle's
-        """A class or function by its name. Raises UnpicklingError for one that no message has."""
+        """The class or function with this name. Raises UnpicklingError if no message has it."""
         root = module.partition(".")[0]
         if root in _ROOTS or (root == "builtins" and name not in _NEVER):
             return super().find_class(module, name)
@@ -199,7 +200,7 @@ def _send_all(connection: socket.socket, views: list[memoryview]) -> None:
 
 
 def _received(connection: socket.socket, size: int) -> memoryview:
-    """Bytes, in memory that may be written."""
+    """The next `size` bytes, in writable memory."""
     view = np.empty(size, dtype=np.uint8).data  # not set to zero before it is filled
     filled = 0
     while filled < size:

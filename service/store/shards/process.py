@@ -1,4 +1,4 @@
-"""Shards in processes of their own beside the coordinator: a socket for each lane, and no file and no port."""
+"""Shards in processes of their own beside the coordinator, over a socket for each lane, without files and ports."""
 
 import json
 import os
@@ -17,14 +17,14 @@ from service.query.division import ShardPlace
 from service.store.shards.messages import ConnectionEnded, MessageLane
 
 ANSWER_S: Final = 120.0
-"""The longest that a shard may work on one batch: far beyond every request's deadline."""
+"""The most seconds that a shard may work on one batch: far beyond every request's deadline."""
 CALL_S: Final = 900.0
-"""The longest that it may work on anything else, such as the rows of a load."""
+"""The most seconds that a shard may work on anything else, such as the rows of a load."""
 _ENDING_S: Final = 5.0
 _TIME_MIN_S: Final = 0.1
-"""A reply that is there may still be read, when another shard was waited for until the time was over."""
+"""The least seconds to read a reply that is there: waiting for another shard may have used up the time."""
 _VARIABLES_KEPT: Final = ("LD_LIBRARY_PATH", "PATH", "TMPDIR")
-"""The rest of our environment may hold secrets."""
+"""The variables that the process gets from our environment; the others may hold secrets."""
 _PROGRAM: Final = """
 import importlib, json, sys
 sys.path[:] = json.loads(sys.argv[2])
@@ -35,15 +35,15 @@ importlib.import_module(sys.argv[4]).main(json.loads(sys.argv[1]), int(sys.argv[
 class ProcessShard:
     """The channel to a shard in a process of its own. One caller at a time on each lane.
 
-    The process starts at the first call of the lane of queries, and ends with the thread that makes it: the kernel
-    ties a process to a thread, and that one is the writer's.
+    The process starts at the first call on the lane of queries. The kernel ends it with the thread that makes this
+    call, which is the writer's thread.
     """
 
     program = "service.store.shards.worker"
     """The module whose `main` the process runs."""
 
     def __init__(self, record: DatasetRecord, place: ShardPlace) -> None:
-        """Nothing is started yet."""
+        """Start nothing yet: the process starts at the first call on the lane of queries."""
         self._record, self._place = record, place
         self._process: subprocess.Popen[bytes] | None = None
         self._ends: dict[Lane, MessageLane] = {}
@@ -52,11 +52,11 @@ class ProcessShard:
 
     @property
     def pid(self) -> int | None:
-        """The process; None where there is none."""
+        """The process id; None where there is no process."""
         return None if self._process is None else self._process.pid
 
     def begin(self, lane: Lane, call: str, *arguments: object, **named: object) -> Callable[[], Any]:
-        """Send a call; what is returned waits for the reply. Both raise ShardLost."""
+        """Send a call, and return a function that waits for the reply. Both raise ShardLost."""
         lock = self._locks[lane]
         lock.acquire()
         try:
@@ -93,11 +93,11 @@ class ProcessShard:
         return result
 
     def restart(self) -> None:
-        """End the process; the next call of the lane of queries starts another."""
+        """End the process. The next call on the lane of queries starts another one."""
         self.close()
 
     def close(self) -> None:
-        """End the process: it ends when its sockets are closed, and is killed where it does not."""
+        """Close the sockets, kill the process and wait for its end."""
         for end in self._ends.values():
             end.close()
         self._ends, process, self._process = {}, self._process, None
@@ -106,11 +106,11 @@ class ProcessShard:
             process.wait(_ENDING_S)
 
     def environment(self) -> dict[str, str]:
-        """The variables of the process."""
+        """The environment variables of the process."""
         return plain_environment()
 
     def told(self) -> object:
-        """The first message to the process."""
+        """The first message to the process: the registration, and the shard's number and count."""
         return self._record, (self._place.number, self._place.count)
 
     def _start(self) -> None:
@@ -141,7 +141,7 @@ class ProcessShard:
                 each.close()
 
     def _lost(self, error: Exception) -> ShardLost:
-        """Kill what is left of the shard, which may yet reply."""
+        """Kill the rest of the shard, which might still reply, and return the error to raise."""
         report_incident(error, f"shard {self._place.number} of dataset {self._record.id} is lost")
         if self._process is not None:
             self._process.kill()
@@ -149,16 +149,16 @@ class ProcessShard:
 
 
 class ProcessShards:
-    """Opens the shards of datasets in processes."""
+    """Opens each shard of a dataset in a process of its own."""
 
     backend: Final = "processes"
 
     def open(self, record: DatasetRecord, count: int) -> list[ShardChannel]:
-        """Shards, which start at the same time."""
+        """The shards of a dataset, whose processes start at the same time."""
         return [ProcessShard(record, ShardPlace(number, count)) for number in range(count)]
 
 
 def plain_environment() -> dict[str, str]:
-    """The variables of a process that gets no secret of ours."""
+    """The environment variables of a process that gets none of our secrets."""
     kept = {name: os.environ[name] for name in _VARIABLES_KEPT if name in os.environ}
     return {**kept, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "LC_ALL": "C.UTF-8", "TZ": "UTC"}

@@ -1,7 +1,7 @@
-"""The program of a shard: it does what its coordinator calls, and ends when that is gone, however that happens.
+"""The program of a shard: it does what its coordinator calls, and ends when the coordinator ends, for whatever reason.
 
-It has no connection to the database and no secret: all that it holds was sent to it. Signals that end a service are for
-the coordinator.
+It has no connection to the database and no secret. All its data was sent to it. Signals that end a service are for the
+coordinator.
 """
 
 import os
@@ -19,11 +19,11 @@ from service.store.shards.messages import MessageLane
 from service.writer.shards.shard import Shard
 
 NICENESS: Final = 5
-"""The niceness of a shard: timers and connections of the coordinator come before the work of its shards."""
+"""The niceness of a shard: the coordinator's timers and connections come before the work of its shards."""
 
 
 def main(descriptors: Sequence[tuple[int, int, int]], owner_pid: int) -> None:
-    """Serve the coordinator at the other ends of these lanes: of each its socket and its files in memory."""
+    """Serve the coordinator at the other ends of these lanes, each the descriptors of a socket and two files."""
     ignore_signals()
     end_with(owner_pid, signal.SIGKILL)
     os.nice(NICENESS)
@@ -37,13 +37,13 @@ def main(descriptors: Sequence[tuple[int, int, int]], owner_pid: int) -> None:
 
 
 def ignore_signals() -> None:
-    """Leave those that end a service to the coordinator."""
+    """Ignore the signals that end a service; the coordinator handles them."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
 
 
 def lanes_at(descriptors: Sequence[tuple[int, int, int]]) -> dict[Lane, MessageLane]:
-    """The lanes to the coordinator at the other ends of their descriptors."""
+    """The lanes to the coordinator, from the descriptors of this end."""
     return {
         lane: MessageLane(socket.socket(fileno=connection), sent=sent, received=received)
         for lane, (connection, received, sent) in zip(LANES, descriptors, strict=True)
@@ -51,7 +51,7 @@ def lanes_at(descriptors: Sequence[tuple[int, int, int]]) -> dict[Lane, MessageL
 
 
 class ShardWorker:
-    """A shard, and the calls that may be made of it."""
+    """A shard, and the calls to it."""
 
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
@@ -64,8 +64,8 @@ class ShardWorker:
     def serve(self, lane: MessageLane) -> NoReturn:
         """Do one call after the other, until the coordinator has gone or a message cannot be read or sent.
 
-        Then the process ends, with whatever another lane is doing: a shard that would leave a call without a reply is
-        lost at once.
+        The whole process then ends, whatever another lane is doing: if a call gets no reply, the coordinator must lose
+        the shard at once.
         """
         try:
             while True:
@@ -75,7 +75,7 @@ class ShardWorker:
             os._exit(0)
 
     def done(self, call: str, arguments: tuple[object, ...], named: dict[str, object]) -> tuple[bool, object]:
-        """Tell whether the call has ended well, and its result or its error."""
+        """(whether the call has ended well, its result or its error)."""
         try:
             return True, getattr(self._shard, call)(*arguments, **named)
         except Exception as error:  # noqa: BLE001 - it is the coordinator's to handle

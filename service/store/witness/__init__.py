@@ -1,1 +1,1 @@
-"""Adapters of the port Witness: a file, a Redis beside it, and their combination."""
+"""Adapters of the port Witness: a file, a Redis beside the file, and the combination of both."""

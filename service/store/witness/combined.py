@@ -1,6 +1,6 @@
 """Several witnesses as one, and the bytes in which each of them keeps a record.
 
-The first must have recorded a head before anything leaves; the others help when it is lost.
+The first witness must have recorded a head before anything leaves. The other witnesses help when the first is lost.
 """
 
 import hashlib
@@ -20,17 +20,17 @@ Answer = TypeVar("Answer")
 
 
 class Secondary(Witness, Protocol):
-    """A witness that need not be waited for at once."""
+    """A witness to which a record can be sent without waiting at once for its reply."""
 
     def begin(self, dataset: str, record: WitnessRecord) -> Callable[[], WitnessRecord | None]:
-        """Begin to write; what is returned finishes, once and whatever has happened since, and is as `write`.
+        """Begin to write, and return a function that finishes the write and returns what `write` returns.
 
-        Raises WitnessUnavailable, as what is returned does.
+        The function must be called once, whatever has happened since. Both raise WitnessUnavailable.
         """
 
 
 class CombinedWitness:
-    """The port's Witness. What any of them has seen counts; a secondary that fails is left alone for a while."""
+    """The port's Witness. A record that any witness has counts. A secondary that fails is left alone for a while."""
 
     def __init__(
         self, primary: Witness, secondaries: Sequence[Secondary], *, clock: Callable[[], float] = time.monotonic
@@ -64,12 +64,12 @@ class CombinedWitness:
         return farthest
 
     def _awake(self) -> list[tuple[int, Secondary]]:
-        """The secondaries that are not left alone, by place."""
+        """The secondaries that are not left alone now, with their places."""
         now = self._clock()
         return [(n, each) for n, each in enumerate(self._secondaries) if now >= self._resting_until.get(n, now)]
 
     def _ask(self, requests: Sequence[tuple[int, Callable[[], Answer]]]) -> list[tuple[int, Answer]]:
-        """The answers of those that answer, by place."""
+        """The answers of the witnesses that answer, with their places."""
         answers = []
         for place, request in requests:
             try:
@@ -87,7 +87,7 @@ RECORD_BYTES: Final = _LAYOUT.size + _CHECKSUM_BYTES
 
 
 def encode(dataset: str, record: WitnessRecord) -> bytes:
-    """The RECORD_BYTES bytes of a record: its numbers, and a checksum over them and its dataset."""
+    """A record as RECORD_BYTES bytes: its numbers, and a checksum over them and the dataset's name."""
     body = _LAYOUT.pack(
         _MARK, record.fence, record.seq, record.acts, record.slots, record.worst_case_total_units, record.hash
     )
@@ -95,7 +95,7 @@ def encode(dataset: str, record: WitnessRecord) -> bytes:
 
 
 def decode(dataset: str, data: bytes) -> WitnessRecord | None:
-    """The record in RECORD_BYTES bytes; None when they are torn, damaged, or of another dataset."""
+    """The record in RECORD_BYTES bytes; None if the bytes are torn, damaged, or of another dataset."""
     if len(data) != RECORD_BYTES:
         return None
     _, fence, seq, acts, slots, units, digest = _LAYOUT.unpack_from(data)

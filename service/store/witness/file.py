@@ -1,8 +1,8 @@
 """The witness as files: one per dataset, to which records of a fixed size are appended, each synced before it counts.
 
-A record that was torn, or damaged later, does not pass its checksum and is as if it were not there; reading takes all
-the others. Any number of processes may share the folder: a process that appends holds the file's lock. A file is
-extended by a block of zeros at a time, because syncing a file that grows costs half as much again.
+A record that was torn, or damaged later, fails its checksum and is ignored; all other records are read. Any number of
+processes may share the folder: a process that appends holds the file's lock. A file is extended by a block of zeros at
+a time, because syncing a file that grows costs half as much again.
 """
 
 import errno
@@ -28,7 +28,7 @@ _OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 @dataclass(slots=True, kw_only=True)
 class _Place:
-    """The place of the next record at the last look; `last` is the record before it, which identifies the file."""
+    """The place of the next record at the last look. `last` is the record before it, by which a file is recognised."""
 
     slot: int
     last: bytes
@@ -43,11 +43,11 @@ class _File:
     size: int
 
     def contents(self) -> bytes:
-        """All of it."""
+        """All bytes of the file."""
         return os.pread(self.descriptor, self.size, 0)
 
     def records_at(self, slot: int) -> tuple[bytes, bytes]:
-        """The records in a slot and in the one behind it, as far as they are there; none in slot -1."""
+        """The record in a slot and the record in the next slot, as far as the file has them; slot -1 has no record."""
         if slot < 0:
             return b"", os.pread(self.descriptor, RECORD_BYTES, 0)
         both = os.pread(self.descriptor, 2 * RECORD_BYTES, slot * RECORD_BYTES)
@@ -55,10 +55,10 @@ class _File:
 
 
 class FileWitness:
-    """The port's Witness. No file is held open between two calls."""
+    """The port's Witness. No file stays open between two calls."""
 
     def __init__(self, folder: Path, *, records_max: int = 8192) -> None:
-        """`folder` is made when it is first written to; a file of `records_max` records is thinned out."""
+        """Take the `folder`, which is made at the first write. A file that has `records_max` records is thinned out."""
         self._folder, self._records_max = folder, records_max
         self._paths: dict[str, Path] = {}
         self._places: dict[str, _Place] = {}
@@ -112,7 +112,7 @@ class FileWitness:
         return self._folder / f"{dataset}.witness"
 
     def _locked(self, dataset: str) -> _File:
-        """The file, opened, made if it is missing, and locked against every other process and thread."""
+        """The file, opened and locked against every other process and thread. A file never seen is made if missing."""
         path = self._paths.get(dataset) or self._paths.setdefault(dataset, self.path(dataset))
         deadline = time.monotonic() + _LOCK_WAIT_S
         while True:
@@ -132,7 +132,7 @@ class FileWitness:
             time.sleep(_LOCK_POLL_S)
 
     def _made(self, path: Path) -> int:
-        """A file that this process has not seen, made if it is missing."""
+        """The descriptor of a file that this process has not seen before, made if it is missing."""
         try:
             return os.open(path, _OPEN, 0o600)
         except FileNotFoundError:
@@ -154,7 +154,7 @@ class FileWitness:
         return before
 
     def _find(self, file: _File, dataset: str) -> _Place:
-        """Go on from where the file was left, if that is still the same file."""
+        """Find the place of the next record, beginning at the last place if the file is still the same one."""
         place = self._places.get(dataset)
         last, following = (b"", b"") if place is None else file.records_at(place.slot - 1)
         if place is None or place.slot == 0 or last != place.last:
@@ -179,7 +179,7 @@ class FileWitness:
         place.slot, place.last, place.farthest = place.slot + 1, data, record
 
     def _rewrite(self, dataset: str, records: list[WitnessRecord]) -> None:
-        """Put a new file in the place of the old one, with the newest records and ever fewer of the older ones."""
+        """Replace the file by a new one with the newest records, and every other older one where the file is full."""
         older, newest = records[:-_KEPT_WHOLE], records[-_KEPT_WHOLE:]
         kept = [*(older[::2] if len(records) >= self._records_max else older), *newest]
         data = b"".join(encode(dataset, record) for record in kept)
@@ -196,9 +196,10 @@ class FileWitness:
 
 
 def _first_look(dataset: str, data: bytes) -> _Place:
-    """The place behind the last record that is not free, whole or damaged.
+    """The place behind the last record that is not free, whether that record is whole or damaged.
 
-    Records are appended in order: the last that is whole is the farthest, and the thousands before need not be read.
+    Records are appended in order. So the last record that is whole is the farthest, and the thousands before it need
+    not be decoded.
     """
     pieces = _pieces(data)
     used = next((slot for slot in range(len(pieces), 0, -1) if pieces[slot - 1] != _FREE), 0)
@@ -212,7 +213,7 @@ def _records(dataset: str, data: bytes) -> list[WitnessRecord]:
 
 
 def _pieces(data: bytes) -> list[bytes]:
-    """The records that are there from end to end."""
+    """The bytes cut into pieces of RECORD_BYTES; an incomplete piece at the end is left out."""
     return [data[at : at + RECORD_BYTES] for at in range(0, len(data) - RECORD_BYTES + 1, RECORD_BYTES)]
 
 
@@ -221,7 +222,7 @@ def _position(record: WitnessRecord) -> tuple[int, int, int]:
 
 
 def _lock(path: Path, descriptor: int) -> _File | None:
-    """The file; None when another process holds its lock, or another file was put in its place before it was locked."""
+    """The locked file; None if another process holds the lock, or a new file was put in its place before the lock."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         there, here = path.stat(), os.fstat(descriptor)

@@ -1,8 +1,9 @@
 """A witness in Redis or Valkey: one sealed record a dataset, moved only forward, readable by the service alone.
 
-Redis forgets and is not trusted, so this can only help another witness: what it does not hold, or what was
-not sealed with the pepper, is unknown. It cannot tell which of two records is farther, so a record is replaced only if
-it is the one that its writer has opened: the script compares how it begins, which no two sealings have in common.
+Redis forgets and is not trusted, so this witness can only help another one. A record that Redis does not hold, or that
+was not sealed with the pepper, is unknown. Redis cannot tell which of two records is farther. So the script replaces a
+record only if it is the one that the writer has opened. It compares the first bytes, which no two sealed records have
+in common.
 """
 
 import hashlib
@@ -38,7 +39,7 @@ _DIGEST: Final = hashlib.sha1(_SWAP.encode(), usedforsecurity=False).hexdigest()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """The value there at the last look: its first bytes, and the record in it if it could be opened."""
+    """The value in Redis at the last look: its first bytes, and the record in it if the value could be opened."""
 
     stamp: bytes = b""
     farthest: WitnessRecord | None = None
@@ -49,7 +50,7 @@ _UNSEEN: Final = _Seen()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Swap:
-    """One call of the script: `record` is put where `seen` was seen."""
+    """One call of the script: it puts `record` in the place of the value `seen`."""
 
     name: str
     record: WitnessRecord
@@ -58,10 +59,10 @@ class _Swap:
 
 
 class RedisWitness:
-    """The port's Witness, as far as Redis can be one. Thread-safe."""
+    """The port's Witness, as far as Redis can be a witness. Thread-safe."""
 
     def __init__(self, url: str, key: bytes) -> None:
-        """`key` is the pepper's. Nothing is asked of Redis before it is needed."""
+        """Take the `key` that the pepper gives. Redis is asked nothing yet."""
         self._client = Redis.from_url(
             url,
             socket_timeout=_TIMEOUT_S,
@@ -123,9 +124,10 @@ class RedisWitness:
         return before
 
     def _moved_forward(self, connection: ConnectionInterface, dataset: str, swap: _Swap) -> WitnessRecord | None:
-        """The record there before. Looks and tries again until the record, or a farther one, lies there sealed.
+        """The record that was there before; tries until this record, or a farther one, is there and sealed.
 
-        After each that was in vain another writer has come farther, or Redis lies, for which there is an end.
+        A try fails if another writer has put a record there meanwhile, or if Redis lies. Tries therefore end after a
+        time. Raises TimeoutError.
         """
         end, record = time.monotonic() + _TIMEOUT_S, swap.record
         reply = _reply(connection, swap)
@@ -147,7 +149,7 @@ class RedisWitness:
         return before
 
     def _record(self, dataset: str, held: object) -> WitnessRecord | None:
-        """The record in a value, if it is ours."""
+        """The record in a value; None if this service has not sealed it."""
         data = self._seal.open(dataset.encode(), held)
         return None if data is None else decode(dataset, data)
 
@@ -157,17 +159,17 @@ class RedisWitness:
         return _Swap(name=name, record=record, sealed=sealed, seen=seen)
 
     def _name(self, dataset: str) -> str:
-        """The name of the record, from which the dataset cannot be found."""
+        """The name under which the record is stored, from which the dataset cannot be found."""
         return f"sparing:witness:{self._seal.name(dataset.encode())}"
 
     def _give_up(self, connection: ConnectionInterface) -> None:
-        """Close it after a fault: what may still come would be taken for the reply to another command."""
+        """Close the connection after a fault: a late reply would be taken for the reply to another command."""
         connection.disconnect()  # type: ignore[no-untyped-call]
         self._idle.append(connection)
 
 
 def _send(connection: ConnectionInterface, command: str, script: str, swap: _Swap) -> None:
-    """Send a call of the script, on a new connection where something has come that was not asked for, or the end."""
+    """Send a call of the script. A connection that has ended, or that holds an unexpected reply, is renewed first."""
     try:
         is_spent = connection.is_connected and connection.can_read()
     except RedisError:
