@@ -2,8 +2,8 @@
 
 Every step is elementwise or exact integer addition over one individual's own entries, in slots that are never
 compacted. So removing an individual changes no other individual's vector, norm or charge by a bit (theory: invariant A;
-tests/laws/test_separability.py). The individuals that are chosen decide where one block ends and the next begins. That
-affects memory alone. Floats occur only in `service.engine.sparse_vectors`.
+tests/laws/test_separability.py). Where one block ends and the next begins depends on the individuals that are chosen,
+and affects memory alone. Floats occur only in `service.engine.sparse_vectors`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,8 +42,9 @@ def contributions(
     """The touched individuals with their vectors in grid steps, in at least one block.
 
     An event table's rows are summed per individual before the norm is taken. Without `touches_paused`, no paused
-    individual is touched: under the drop rule it would be left out for good. With `is_reduced` and a plan that reduces
-    the sum to one number, the norms are of what is charged (`service.engine.reduction`).
+    individual is touched: under the drop rule it would be left out for good. With `is_reduced`, a plan that reduces the
+    sum to one number has norms that are charged for that number (`service.engine.reduction`). Otherwise norms are those
+    of the vectors.
 
     Raises BrokenInvariant before the first block, if the plan's public bounds do not keep everything within int64.
     Raises BrokenInvariant at any block that exceeds these bounds.
@@ -84,7 +85,7 @@ def _only(blocks: Iterable[Block], chosen: Callable[[Integers | slice], Mask]) -
     """The blocks, with only those individuals touched that `chosen` marks, by place (p,) of an index.
 
     `chosen` reads the account of each slot before the block is debited: the account is a function of that individual's
-    record and of earlier answers. It looks at all individuals of a block, exhausted and paused ones too.
+    record and of earlier answers. `chosen` looks at all individuals of a block, exhausted and paused ones too.
     """
     for block in blocks:
         index = block.touched.index
@@ -94,7 +95,7 @@ def _only(blocks: Iterable[Block], chosen: Callable[[Integers | slice], Mask]) -
 def _tallied_count(query: PreparedPlan) -> tuple[Unit, frozenset[str]] | None:
     """The term of a query that is one count of all events, and the columns it counts by; None for other queries.
 
-    The columns are stored and no clip binds.
+    Such a query has stored columns only, and no clip that binds.
     """
     plan, (item, *others) = query.plan, query.plan.layout.items
     if others or not item.is_unit or item.is_once:
@@ -113,7 +114,7 @@ def _tallied_count(query: PreparedPlan) -> tuple[Unit, frozenset[str]] | None:
 
 
 def _tallied(query: PreparedPlan, memory: DatasetMemory, term: Unit, names: frozenset[str]) -> Iterator[Contributions]:
-    """The individuals of a query whose norms are in the tallies of pages."""
+    """The individuals of a query that `_tallied_count` has found, page by page, with norms from the tallies."""
     for number, page in memory.events(query.plan.rows.table).pages():
         yield from blocks_of(
             page.tally(names, query.codings),
@@ -292,7 +293,7 @@ def _single(query: PreparedPlan, entries: Entries) -> Contributions:
 
 
 def _within_clip(query: PreparedPlan, values: Integers) -> Integers:
-    """Entries (k,), one for each individual, clipped. Raises BrokenInvariant for one beyond a clip that cannot bind."""
+    """Entries (k,), one an individual, clipped. Raises BrokenInvariant for an entry beyond a clip that cannot bind."""
     size_max = isqrt(query.plan.scale.clip_squared_steps)
     if query.plan.scale.clip_binds:
         return np.clip(values, -size_max, size_max)

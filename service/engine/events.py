@@ -1,11 +1,11 @@
 """Rows of events, each of one individual: column arrays per page of slots, sorted by slot.
 
-Adding rows to a page or erasing rows from it rewrites the page, and no other page is touched. So an append costs what
-the pages that it changes hold. The new page is built beside the old page and indexed by the same columns. Putting it in
-the old page's place then takes no time, and no later query has to index it.
+Adding rows to a page or erasing rows from it rewrites the page, and no other page is touched. So the cost of an append
+depends on the rows of the pages that it changes. The new page is built beside the old page and indexed by the same
+columns. Putting it in the old page's place then takes no time, and no later query has to index it.
 
-No query makes an index or a tally. A query does without those that are not made, and they are prepared beside later
-queries.
+No query makes an index or a tally. A query does without an index that is not made, and the index is then prepared
+beside later queries. The same holds for tallies.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -105,7 +105,7 @@ class EventPage:
     def _pieces(
         self, touched: NDArray[np.uint16], gone: NDArray[np.uint16], owners: NDArray[np.uint16]
     ) -> list[tuple[slice, slice]]:
-        """The stretches of this page's rows, and of added rows after each, that together make up the new page."""
+        """The new page as pairs: a stretch of this page's rows, and the stretch of added rows that follows it."""
         is_gone = np.isin(touched, gone)
         starts, stops = (np.searchsorted(self.owners, touched, side=side) for side in ("left", "right"))
         firsts, lasts = (np.searchsorted(owners, touched, side=side) for side in ("left", "right"))
@@ -141,7 +141,7 @@ class EventTable:
             yield number, self._pages.get(number) or self._empty_page()
 
     def admit(self, listing: Listing) -> bool:
-        """Tell whether the index of this listing is made on every page; ask for it, if rows can be listed so.
+        """Tell whether the index of this listing is made on every page; ask for it, if the listing can have one.
 
         Events are listed by one column only: an index by a pair of columns would be kept once more for every page of
         rows.
@@ -243,7 +243,7 @@ def _spliced(old: NDArray[T], new: NDArray[T], pieces: Iterable[tuple[slice, sli
 
 
 def _by_page(slots: NDArray[np.int64]) -> Iterator[tuple[int, slice]]:
-    """The page number of each run of slots on one page, and the run's place in `slots`, which are sorted by page."""
+    """For each run of `slots` on one page, the page's number and the run's place; `slots` are sorted by page."""
     pages = slots >> PAGE_BITS
     starts = np.flatnonzero(np.diff(pages, prepend=-1))
     for start, stop in zip(starts, [*starts, slots.size][1:], strict=True):

@@ -44,7 +44,7 @@ class _Lines:
     needing: Integers  # the lines of which NULL leaves a row out
 
     def make(self, matrix: Reals, known: Mask) -> None:
-        """Replace codes (n, p) in the matrix by features; mark rows as not `known` (p,) that lack a value they need."""
+        """Replace codes (n, p) in the matrix by features; mark rows that lack a needed value as not `known` (p,)."""
         own = matrix[self.first : self.first + self.spans.size]
         is_null = own > self.spans
         own *= self.slopes
@@ -70,7 +70,7 @@ class FeatureReader:
         self._lines = list(_lines(self._parts))
 
     def read(self, view: RowView, rows: slice | Integers) -> tuple[Reals, Mask]:
-        """The features (n, p) of the view's rows, and which of the rows (p,) have all values that they need.
+        """The features (n, p) of the view's rows, and which of the rows (p,) have all values that the features need.
 
         If there are vectors among the features, `rows` are slots.
         """
@@ -102,7 +102,7 @@ def vectors_read(features: FeatureMap, memory: DatasetMemory) -> dict[str, Vecto
 
 
 def _read_number(part: Number, lookup: Lookup | None, view: RowView, out: Reals, known: Mask) -> None:
-    """Write one feature to `out` (p,), and mark rows as not `known` (p,) that lack a value they need."""
+    """Write one feature to `out` (p,), and mark rows that lack a needed value as not `known` (p,)."""
     if lookup is None:
         codes, span = view[part.column], part.span
         out[:] = _numbers(part, codes)

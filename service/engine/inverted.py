@@ -186,8 +186,8 @@ class Indexes:
     def put(self, pages: Iterable[int], built: Mapping[Listing, Built]) -> None:
         """Take the indexes that were `built` for people who have come to `pages`.
 
-        A listing that a query has asked for meanwhile is not among them. Its index of these pages is made again when
-        the listing is next asked for.
+        A listing that a query has asked for meanwhile has no index in `built`. Its index of these pages is made again
+        when the listing is next asked for.
         """
         for listing, made in tuple(self._pages.items()):  # atomic: a forecast may ask for another one meanwhile
             if listing not in built:

@@ -156,11 +156,11 @@ class DatasetMemory:
         replaced: Mapping[str, Integers] | None = None,
         added: Mapping[str, SlotCodes] | None = None,
     ) -> Change:
-        """Build the records as they will be after some rows go and after that others are `added`, by table.
+        """Build the records as they will be after some rows go and then others are `added`, by table.
 
-        The slots `emptied` (increasing) lose their rows in all tables. Slots `replaced` lose their rows in the table
-        that they are named for. Raises ValueError as `add_individuals` and `add_events` do. Changes nothing, and may
-        run beside queries.
+        The slots `emptied` (increasing) lose their rows in all tables. The slots `replaced` lose their rows in one
+        table, by which they are given. Raises ValueError as `add_individuals` and `add_events` do. Changes nothing, and
+        may run beside queries.
         """
         version, tables = self.version, self.codings
         gone = {name: union([emptied, (replaced or {}).get(name, NO_SLOTS)]) for name in tables}

@@ -26,10 +26,10 @@ Counts = NDArray[np.uint32]
 FirstTicks = NDArray[np.uint16]
 Slots = NDArray[np.int64]
 PAGE_BITS: Final = PAGE_SLOTS.bit_length() - 1
-"""The bits of a slot's place within its page, which is exactly a uint16."""
+"""The number of bits of a slot's place on its page: 16, so that a uint16 holds exactly these places."""
 _CHARGED, _LEFT_OUT = 0, 1
 _RECENT_MAX: Final = 254
-"""The most queries that the bytes of a page count: a byte holds these and the one that stays in it."""
+"""The most queries that are counted in the bytes of a page. One more may stay in a byte, which holds 255."""
 _PAGES_APART: Final = 37  # pages overflow at different queries
 
 
@@ -119,7 +119,10 @@ class Counters:
         return self._of(_LEFT_OUT, slots)
 
     def have_been_left_out(self, touched: Touched) -> NDArray[np.uint8]:
-        """Positive (p,) at places of `touched` that a query has ever left out. Raises IndexError for a slot beyond."""
+        """A number for each place (p,) of `touched`, positive where any query has left out the individual.
+
+        Raises IndexError for a slot beyond the counters.
+        """
         if touched.end > self._size:
             raise IndexError("slots must be within the counters")
         ever: NDArray[np.uint8] = self._recent[_LEFT_OUT][touched.index]

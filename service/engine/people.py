@@ -64,8 +64,8 @@ class People:
     def size_for(self, slots: int) -> int:
         """The number of slots that the columns will have once there is room for `slots`.
 
-        Columns that must grow grow by an eighth or more, so that a dataset that grows page by page is not copied for
-        every page.
+        Columns that have to grow become an eighth longer or more, so that a dataset that grows page by page is not
+        copied for every page.
         """
         held, needed = self.present.size // PAGE_SLOTS, pages_for(slots)
         return (held if needed <= held else max(needed, held + held // 8)) * PAGE_SLOTS
@@ -167,7 +167,7 @@ def _page_of(columns: Columns) -> Callable[[str, int], Codes]:
 
 
 def _parts(slots: Integers) -> list[tuple[int, slice]]:
-    """The page of each run of `slots`, which increase, on one page, and the run's place."""
+    """For each run of `slots` (increasing) on one page, the page's number and the run's place."""
     pages = pages_of(slots)
     edges = np.searchsorted(slots >> PAGE_BITS, [*pages.tolist(), np.iinfo(np.int64).max])
     return [

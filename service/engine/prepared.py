@@ -184,8 +184,8 @@ class PreparedPlan:
     def counted(self, table: TableRows, rows: Integers) -> tuple[Integers, Integers | None]:
         """The selected rows (k,) of events that have an entry, and for each how many selected rows its individual has.
 
-        The numbers are None where all rows count. Otherwise they include rows with NULL; `rows` has all selected rows
-        of an individual.
+        These numbers are None where all rows count. They include rows with NULL: `rows` must hold all selected rows of
+        an individual.
         """
         if self.plan.rows.rows_kept is None or table.owners is None:
             return rows, None

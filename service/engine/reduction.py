@@ -102,7 +102,7 @@ def _peaks(block: Contributions) -> Integers:
 
 
 def _lengths(block: Contributions) -> Integers:
-    """The square (p,) of each norm, rounded up and plus a step; worked out once if all norms are one by the query."""
+    """The square (p,) of each norm, rounded up and plus a step; worked out once if the query makes all norms equal."""
     if not block.one_norm:
         return lengths_squared(block.norms_squared)
     one = lengths_squared(np.array([first(block.norms_squared)]))

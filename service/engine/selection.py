@@ -216,7 +216,7 @@ def _narrowed(parts: Sequence[Predicate]) -> Iterator[Predicate]:
 def _of_any(
     parts: Sequence[Predicate], codings: Mapping[str, Coding], listed: Callable[[Listing], bool]
 ) -> tuple[Cover, ...]:
-    """The covers of each part of a conjunction; two parts with an index of pairs have one shorter cover together."""
+    """The covers of each part of a conjunction; two parts with an index of pairs have one shorter cover for both."""
     pair = _pair([part for part in parts if isinstance(part, (Within, Among))], codings, listed)
     apart = [covers(part, codings, listed) for part in parts if pair is None or part not in pair]
     together = () if pair is None else (_paired(*pair, codings),)

@@ -130,7 +130,7 @@ def is_unread(kind: pa.DataType) -> bool:
 
 
 def _listed_bytes(group: pq.RowGroupMetaData, schema: pa.Schema) -> int:
-    """The bytes of all numbers in lists after decoding; a few bytes of Parquet may stand for many of these."""
+    """The bytes of all numbers in lists after decoding; a few bytes of Parquet may stand for many numbers."""
     taken = 0
     for number in range(group.num_columns):
         column = group.column(number)

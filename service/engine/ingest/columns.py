@@ -87,7 +87,7 @@ def code_column(column: CodedColumn, array: pa.Array, report: Report, *, is_text
 
 
 class LimitReader:
-    """Reads limits. Each text is read once, because most individuals have the same limit as others."""
+    """Reads limits. Each text is read only once, because most individuals share a limit."""
 
     def __init__(self, budget_units: int) -> None:
         self._budget_units = budget_units
@@ -386,7 +386,7 @@ def _units(text: str, budget_units: int) -> int:
 
 
 def _written(array: pa.Array) -> pa.Array:
-    """Numbers as the shortest decimal that reads back as the same number; so each is as it was written."""
+    """Numbers as the shortest decimal that reads back as the same number, which is the decimal that was written."""
     if pa.types.is_floating(array.type) or pa.types.is_decimal(array.type):
         return array.cast(pa.string())
     return text_of(array)

@@ -61,7 +61,7 @@ class ArrowKeys(Keys):
         return ArrowKeys(pa.chunked_array([encoded.dictionary])), np.asarray(encoded.indices).astype(np.int64)
 
     def plain_forms(self) -> dict[int, str]:
-        """By place, the plain form of each key that differs from it; Arrow sees of most keys that they are plain."""
+        """By place, the plain form of each key that differs from its plain form. Arrow finds most keys to be plain."""
         is_plain = pc.and_(
             pc.match_substring_regex(self._keys, _PLAIN), pc.not_equal(pc.utf8_length(self._keys), _HEX_CHARACTERS)
         )

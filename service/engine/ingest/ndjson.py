@@ -67,7 +67,7 @@ def _lines(source: BinaryIO) -> Iterator[bytes]:
 
 
 def _row(line: bytes, names: Names, problems: Problems, row: int) -> Mapping[str, object]:
-    """The members of the object in one line; no members when the line is not JSON or not such an object."""
+    """The members of one line's object, by declared name; none where the line is no such object."""
     try:
         members = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -89,9 +89,9 @@ def _row(line: bytes, names: Names, problems: Problems, row: int) -> Mapping[str
 def _inspected(
     line: bytes, members: Mapping[str, object], names: Collection[str], problems: Problems, row: int
 ) -> Mapping[str, object]:
-    """The members of a row whose members or colons are not as expected, after noting what is wrong.
+    """Note what is wrong in a row with unexpected members or colons, and return its members.
 
-    A member may be missing, unknown or repeated. A value that has a colon is not wrong.
+    A member may be missing, unknown or repeated. A colon in a value is not wrong.
     """
     for name in members.keys() - names:
         problems.add("the column is not declared", row=row, column=name)

@@ -123,8 +123,8 @@ class Problems:
     def first(self) -> tuple[RowError, ...]:
         """The errors that will be reported, in order of row; problems of the whole upload come first.
 
-        Of several problems in one place only the first is reported, since it causes the others. Of a row that is wrong
-        as a whole only that is reported.
+        Of several problems in one place only the first is reported, since it causes the others. If a row is wrong as a
+        whole, its other problems are not reported.
         """
         found = sorted((each for group in self._groups.values() for each in group.errors), key=lambda each: each[0])
         known = [error for _, error in found if self._has_its_number(error)]

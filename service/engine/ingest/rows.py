@@ -90,7 +90,7 @@ class Rows(RowCounts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstRows:
-    """The first rows of a file as CSV (RFC 4180), with a header; `left_out` has by column why it was left out."""
+    """The first rows of a file as CSV (RFC 4180), with a header; `left_out` gives by column why it was left out."""
 
     csv: str
     rows: int
