@@ -76,7 +76,7 @@ class OpenIdProvider:
         clock: Callable[[], datetime],
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """Take the registration. `transport` carries the requests; by default that is sockets."""
+        """Take the registration. `transport` carries the requests; None stands for sockets."""
         self._registration, self._clock = registration, clock
         self._transport = transport
         self._places = threading.BoundedSemaphore(AT_ONCE_MAX)
@@ -216,7 +216,7 @@ async def _document(response: httpx.Response) -> dict[str, Any]:
 
 
 def _is_safe(address: object) -> bool:
-    """Tell whether it is an https address, or an http address on this machine."""
+    """Tell whether `address` is an https address, or an http address on this machine."""
     parts = urlsplit(address if isinstance(address, str) else "")
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
 

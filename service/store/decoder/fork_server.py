@@ -158,7 +158,7 @@ def decoded(source: io.BufferedReader, target: io.BufferedRandom) -> Message:
 
 
 def limit(memory_bytes: int, seconds: int) -> None:
-    """Limit this process to `memory_bytes` more of address space, as many bytes in each file, and `seconds`."""
+    """Limit this process to `memory_bytes` of further address space, as many bytes in a file, and `seconds` of time."""
     _begin_threads()
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     _lower(resource.RLIMIT_AS, pages * resource.getpagesize() + memory_bytes)
@@ -176,7 +176,7 @@ def failed(error: BaseException, *, is_passing: bool) -> Failed:
 
 
 def _prepare() -> None:
-    """Have libraries make now what they make at their first use, and without a thread."""
+    """Have libraries make now, without a thread, what they make at their first use."""
     ReaderHere().open()
     table = IndividualsTable.model_validate(
         {"kind": "individuals", "key": "key", "columns": {"real": {"type": "real", "lower": 0, "upper": 1}}}

@@ -49,9 +49,9 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 _NUMERIC_BASE: Final = 10_000
 
 Column = tuple[int, Callable[[Any], bytes] | None]
-"""The number of a column's type, the same in every database, and what makes a value's bytes, None for a bytea.
+"""The number of a column's type, the same in every database, and a function that makes a value's bytes.
 
-The number is 0 if the function makes the whole field: type, length and bytes.
+The number is 0 if the function makes the whole field: type, length and bytes. A bytea needs no function and has None.
 """
 
 
@@ -145,7 +145,7 @@ LAYOUTS: Final = {
     "worst_cases": _layout("principal_id, units", "uuid int8"),
     "pieces": _layout(PIECE_COLUMNS, "int8 int4 bytea bytea"),
 }
-"""By table whose rows an extension holds: the names and types of its columns, in the order in which a row has them."""
+"""By table that an extension writes to: the names and types of its columns, in the order in which a row has them."""
 _FIELDS: Final = {table: columns(" ".join(kind for _, kind in layout)) for table, layout in LAYOUTS.items()}
 
 # The conditions see the database as it was when the statement began; whatever has come since has moved the head, at
@@ -243,7 +243,7 @@ class LedgerAppend:
         ]
 
     def pieces(self, row_types: RowTypes, *, bytes_max: int = PIECES_BYTES_MAX) -> Iterator[bytes]:
-        """Arrays of the rows of pieces, each array of at most `bytes_max` bytes and one piece.
+        """Arrays of the rows of pieces. An array ends with the piece that brings it to `bytes_max` bytes.
 
         A piece over all slots is left out: it is a column of its entry.
         """

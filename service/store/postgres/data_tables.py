@@ -222,9 +222,9 @@ def _by_null_pattern(
 
 
 def in_pieces(slots: NDArray[np.int64], *, slots_max: int = SLOTS_AT_ONCE) -> Iterator[tuple[str, str]]:
-    """The runs of consecutive slots among `slots` (n,), which increase, for several statements: firsts and lasts.
+    """The runs of consecutive slots in `slots` (n,), increasing, in parts for several statements: (firsts, lasts).
 
-    They go as literals of arrays: psycopg takes ten times as long over a list of numbers as over their text.
+    Both are literals of arrays: psycopg takes ten times as long over a list of numbers as over their text.
     """
     for start in range(0, slots.size, slots_max):
         piece = slots[start : start + slots_max]

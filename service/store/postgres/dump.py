@@ -152,7 +152,7 @@ def _run(program: str, major: int, database_url: str, options: Sequence[str]) ->
 
 
 def program_of(program: str, major: int) -> Path:
-    """The first of these programs that is not older than the server: from the wheel, else from the system.
+    """The path of a `program` of Postgres that is not older than the server: the wheel's, else the system's.
 
     Raises DatabaseUnusable.
     """

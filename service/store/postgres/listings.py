@@ -28,7 +28,7 @@ from service.store.postgres.rows import (
 
 
 def _page(columns: str, condition: str = "") -> str:
-    """Entries of a dataset, newest first, each with the bytes of the canonical queries before it.
+    """Entries of a dataset, newest first, each with how many bytes of canonical queries come before it.
 
     Takes the dataset, the sequence before which the page begins, the values of `condition`, and the most entries. A
     value that is stored outside its row is not fetched, unless `condition` is about it.

@@ -28,7 +28,7 @@ class RefusedWrites:
     """Keeps the reason why the database refuses to write, as transactions and probes have found it. Thread-safe."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock` counts seconds."""
+        """Begin without a refusal. `clock` counts seconds."""
         self._clock, self._lock = clock, threading.Lock()
         self._code: str | None = None
         self._count = 0
@@ -66,7 +66,7 @@ class RefusedWrites:
         return code
 
     def _found(self, code: str | None) -> None:
-        """Keep the code. A change is logged; the end of a refusal with the number of transactions that were refused."""
+        """Keep the code, and log a change of it; the end of a refusal with how many transactions were refused."""
         if code == self._code:
             return
         if code is None:

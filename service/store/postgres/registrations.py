@@ -180,10 +180,10 @@ def migrate(
     tell: Callable[[str], None] = lambda _: None,
     begins: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run every migration of `folder` that is missing. When several replicas start at once, one of them runs them.
+    """Run every migration of `folder` that is missing. When several replicas start at once, one replica runs all.
 
     A database that does not answer yet has `wait_s` seconds to do so. `tell` gets a line for each migration. `begins`
-    is called before anything is done to a database on which no process has served yet. It may raise.
+    is called before anything is done to a database on which no process has served yet, and may raise.
 
     The name of a migration's file begins with its revision, and revisions sort. So a database that has all migrations
     is recognised without loading Alembic, which takes longer than the rest of a start. Raises UnknownSchema,
@@ -248,7 +248,7 @@ def _first_connection(database_url: str, deadline: float) -> psycopg.Connection[
 
 
 def _may_answer_later(database_url: str) -> bool:
-    """Tell whether no server answers, or one that is starting. One that refuses the password would do so again."""
+    """Tell whether no server answers yet, or a server that is starting. A refusal of the password is final."""
     return pq.PGconn.ping(database_url.encode()) in {pq.Ping.REJECT, pq.Ping.NO_RESPONSE}
 
 

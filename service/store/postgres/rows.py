@@ -163,7 +163,7 @@ def entry_of(
 
 
 def opened(seal: LedgerSeal, salt: bytes, stored: SealedPiece) -> Piece:
-    """The piece of a stored one, with the digest that it was first written with. Raises Unreadable."""
+    """The opened piece, with the digest that it was first written with. Raises Unreadable."""
     number, sealed, first_digest = stored
     piece = seal.open(salt, number, bytes(sealed))
     return piece if bytes(first_digest) in {b"", piece.digest} else replace(piece, first_digest=bytes(first_digest))

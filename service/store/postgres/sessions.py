@@ -145,7 +145,7 @@ def translated() -> Iterator[None]:
 
 @contextmanager
 def committing() -> Iterator[None]:
-    """Make faults in the block, which makes a transaction durable, what `refuse_commit` raises for them."""
+    """Turn a fault in the block, which makes a transaction durable, into the error that `refuse_commit` raises."""
     try:
         yield
     except (psycopg.Error, StoreUnavailable) as fault:
@@ -164,9 +164,9 @@ def refuse_commit(fault: psycopg.Error | StoreUnavailable) -> NoReturn:
 
 
 LONG_MAX: Final = 2
-"""The most long acts of one process at a time; each has a further connection."""
+"""The most long acts of one process at a time; each has a connection besides `connections_max`."""
 CHANGES_MAX: Final = 2
-"""The most changes at a time of tables beside the ledgers, such as new principals; each has a further connection."""
+"""The most changes of tables beside the ledgers at a time; each has a connection besides `connections_max`."""
 APART_MAX: Final = 2
 """Connections for look-ups of keys and probes, in a pool of their own."""
 _MUST_BE_ON: Final = ("fsync", "full_page_writes", "synchronous_commit")

@@ -54,7 +54,7 @@ class StoredColumn:
 
     @property
     def sql_type(self) -> str:
-        """The SQL type: double for reals, on the column's power-of-two grid, else a whole type. Values stay exact."""
+        """The SQL type, in which values are exact: double for reals, which are on a power-of-two grid, else whole."""
         return _SQL_TYPES[self.kind]
 
     @property
@@ -170,5 +170,5 @@ def stored(name: str, column: Column) -> AnyStored:
 
 
 def packed(sql_bytes: str, value: sql.Composable) -> sql.Composed:
-    """The bytes of a value of every row, one after the other, as SQL."""
+    """The SQL that joins the bytes of a value of every row, one after the other."""
     return sql.SQL("string_agg({}({}), ''::bytea)").format(sql.SQL(sql_bytes), value)

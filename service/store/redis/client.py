@@ -1,8 +1,7 @@
 """A key-value store in Redis or Valkey, on connections with one deadline for a whole reply.
 
-After a request to a server that is away has timed out, which takes a short time, the server is not asked again for a
-while. No method of the store raises: a server that is dead, slow, full, of another kind or hostile counts as an empty
-store.
+A request to a server that is away times out soon, and then the server is not asked again for a while. No method of the
+store raises: a server that is dead, slow, full, of another kind or hostile counts as an empty store.
 """
 
 import socket

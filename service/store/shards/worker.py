@@ -75,7 +75,7 @@ class ShardWorker:
             os._exit(0)
 
     def done(self, call: str, arguments: tuple[object, ...], named: dict[str, object]) -> tuple[bool, object]:
-        """(whether the call has ended well, its result or its error)."""
+        """Do a call, and return (True, its result) or (False, its error)."""
         try:
             return True, getattr(self._shard, call)(*arguments, **named)
         except Exception as error:  # noqa: BLE001 - it is the coordinator's to handle

@@ -35,7 +35,7 @@ class CombinedWitness:
     def __init__(
         self, primary: Witness, secondaries: Sequence[Secondary], *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`clock` counts seconds."""
+        """Take the witnesses. `clock` counts seconds."""
         self._primary, self._secondaries, self._clock = primary, secondaries, clock
         self._resting_until: dict[int, float] = {}
 

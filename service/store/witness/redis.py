@@ -124,10 +124,10 @@ class RedisWitness:
         return before
 
     def _moved_forward(self, connection: ConnectionInterface, dataset: str, swap: _Swap) -> WitnessRecord | None:
-        """The record that was there before; tries until this record, or a farther one, is there and sealed.
+        """The record that was there before. Tries again until this record, or a farther one, is there and sealed.
 
-        A try fails if another writer has put a record there meanwhile, or if Redis lies. Tries therefore end after a
-        time. Raises TimeoutError.
+        A try fails if another writer has put a record there meanwhile, or if Redis lies. So the tries end after a time.
+        Raises TimeoutError.
         """
         end, record = time.monotonic() + _TIMEOUT_S, swap.record
         reply = _reply(connection, swap)
