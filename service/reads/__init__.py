@@ -1,5 +1,5 @@
 """The reads: what people are shown of a dataset, from a snapshot.
 
-Ledger pages, accounts, budget summaries, forecasts, continual counts and the log of acts. A read never waits for the
-writer, charges nobody and changes nothing.
+They are ledger pages, accounts, budget summaries, forecasts, continual counts and the log of acts. A read never waits
+for the writer, charges nobody and changes nothing.
 """

@@ -47,7 +47,7 @@ class AccountFiles:
 
 
 class AccountFile:
-    """One file that is being read. The next piece may be asked for once the last piece is there."""
+    """One file that is being read. A piece may be asked for once the piece before it is there."""
 
     def __init__(self, pieces: Iterator[bytes], thread: ThreadPoolExecutor) -> None:
         self._pieces, self._thread = pieces, thread

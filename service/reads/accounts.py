@@ -101,7 +101,7 @@ def budgets(
 
 
 def _promised(record: DatasetRecord, key: Key, writer: WriterThread) -> tuple[Wanted, Promised]:
-    """What to read for one individual's account, and the individual's promise, from one snapshot."""
+    """The individual whose account is wanted, and its promise, both from one snapshot."""
     with snapshot(writer.guard) as transaction:
         slot = slot_of(transaction, key)
         return Wanted.of(record, transaction, [(slot, key)]), promised(record, transaction, slot)

@@ -306,6 +306,6 @@ def _receipt(record: DatasetRecord, charge: OwnCharge, asker: Asker | None) -> R
 
 
 def _asked(charge: OwnCharge) -> dict[str, Any]:
-    """The query, or the reason and units of a burn. The burn's number of acts in the journal is not for individuals."""
+    """The query, or the reason and units of a burn. A burn also has a number of acts, which is not for individuals."""
     asked: dict[str, Any] = orjson.loads(charge.canonical)
     return asked if charge.kind == "query" else {"burn": {name: asked["burn"][name] for name in ("why", "units")}}
