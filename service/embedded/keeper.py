@@ -22,7 +22,7 @@ log = logging.getLogger("sparing.servers")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartPolicy:
-    """The rules for starting a child again: how often, and how soon."""
+    """The rules by which a child is started again: how often, and how soon."""
 
     settled_s: float = 10.0  # one that was ready for so long had started well, and its end counts as the first
     deaths_max: int = 8

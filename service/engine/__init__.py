@@ -1,1 +1,1 @@
-"""The dataset in memory: reading rows, holding them in fixed slots, and making each individual's integer vector."""
+"""The dataset in memory: reading rows, holding them in fixed slots, and giving each individual's integer vector."""

@@ -26,7 +26,7 @@ from service.query.schema import EventsTable
 T = TypeVar("T", bound=np.generic)
 
 TALLIES_MAX: Final = 8
-"""The most tallies of a table: each takes up to 18 bytes for each individual."""
+"""The most tallies of a table: each takes up to 18 bytes an individual."""
 SPLICED_MAX: Final = 256
 """The most changed owners for whom a page is copied in stretches; for more, sorting all its rows is quicker."""
 
@@ -221,7 +221,7 @@ class EventTable:
         rows: Integers,
         columns: Mapping[str, Codes],
     ) -> EventPage | None:
-        """The new page; None where the old page stays as it is."""
+        """The new page; None where the old one stays as it is."""
         page = self._pages.get(number) or self._empty_page()
         if owners.size == 0 and not page.rows_of(gone).any():
             return None

@@ -25,7 +25,7 @@ Reals = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Lookup:
-    """A number feature, by the code of a stored column."""
+    """A number feature by the code of a stored column."""
 
     column: str
     values: Reals  # (codes,) feature steps, NULL last

@@ -100,7 +100,7 @@ class InvertedPages:
     __slots__ = ("_edges", "_pages", "_totals")
 
     def __init__(self, pages: Sequence[Inverted]) -> None:
-        """Join the indexes of at least one page."""
+        """Join at least one page."""
         self._pages = pages
         self._edges = np.stack([page.edges for page in pages])
         self._totals = self._edges.sum(axis=0)

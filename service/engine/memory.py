@@ -35,7 +35,7 @@ NO_SLOTS: Final = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Change:
-    """The new objects for the records that a change touches, built from the records at `version`."""
+    """New objects for the records that a change touches, built from the records at `version`."""
 
     version: int
     slots_used: int
@@ -44,7 +44,7 @@ class Change:
 
 
 class DatasetMemory:
-    """The records and accounts of one dataset; owned by one writer thread.
+    """Records and accounts of one dataset; owned by one writer thread.
 
     Adding and erasing check everything before they change anything.
     """
@@ -105,7 +105,7 @@ class DatasetMemory:
         return self.tables_of_events[table]
 
     def grow(self, slots: int) -> None:
-        """Make room for slots 0 to `slots` - 1. The room never shrinks."""
+        """Make room for slots 0 to `slots` - 1; never shrinks."""
         self.slots_used = max(self.slots_used, slots)
         size = self.people.size_for(slots)
         if size > self.people.present.size:
@@ -144,7 +144,7 @@ class DatasetMemory:
         return self.tables_of_events[table].counts_with(slots)
 
     def erase(self, slot: int) -> None:
-        """Empty a slot: the record and the events in it go, its account stays, and no other slot is touched."""
+        """Empty a slot: its record and its events go, its account stays, and no other slot is touched."""
         if not 0 <= slot < self.people.present.size:
             raise IndexError(f"there is no slot {slot}")
         self.put(self.changed(emptied=np.array([slot])))

@@ -24,7 +24,7 @@ from service.query.vector_columns import VectorCoding
 
 Columns = dict[str, Codes]
 SlotCodes = tuple[Integers, Mapping[str, Codes]]
-"""Slots (n,), and the codes (n,) of each column."""
+"""Slots (n,) and the codes of each column (n,)."""
 
 WRITTEN_MAX: Final = 1024
 """The most records that are written into the columns in place, in below 10 us a column; more exchange the columns."""

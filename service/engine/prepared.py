@@ -107,7 +107,7 @@ class PreparedPlan:
         return self.plan.rows.group_by
 
     def _known_by(self, name: str) -> str:
-        """The column that is NULL where `name` is: for a weight, the column that has the weight."""
+        """The column that is NULL where `name` is: for a column of weights, the column whose values have them."""
         column = self.plan.rows.columns.get(name)
         return column.formula.column if column is not None and isinstance(column.formula, Weighted) else name
 
@@ -158,7 +158,7 @@ class PreparedPlan:
         return frozenset(self.plan.rows.group_by).union(term.column for term in self.terms if term.column is not None)
 
     def choose(self, columns: Mapping[str, Codes], out: Mask) -> None:
-        """Write to `out` (n,) which rows of `columns` (n,) have an entry, as far as this is the same for all items."""
+        """Write to `out` (n,) which rows of `columns` (n,) have an entry, as far as that is the same for all items."""
         self.select(columns, out)
         for name in self._tested:
             np.logical_and(out, columns[name] <= self.codings[name].span, out=out)

@@ -44,7 +44,7 @@ def products(
 
 
 def _errors(product: ProductPlan, model: Model, arguments: Reals, view: RowView) -> tuple[Reals, Mask]:
-    """The errors (classes, p), prediction less target, in whole steps; and which rows have a target (p,)."""
+    """The errors (classes, p), prediction less target in whole steps, and which rows have a target (p,)."""
     codes, unit_log2 = view[model.target], product.features.step_log2 + model.parameter_log2
     has_target = codes <= model.target_span
     if model.loss == "squared":

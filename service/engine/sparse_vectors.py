@@ -20,7 +20,7 @@ from service.core.renyi_filter import Touched
 from service.core.shortening import shortened
 
 SATURATED: Final = 2**62
-"""Stands for any squared norm of 2^62 or more, which is beyond every clip."""
+"""Stands for any squared norm of 2^62 or more: beyond every clip."""
 _HALF_BITS: Final = 32
 _WORD: Final = 2**32
 Keys = NDArray[np.uint32] | NDArray[np.int64]

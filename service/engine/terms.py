@@ -49,7 +49,7 @@ class Unit:
     value: int  # grid steps
 
     def coordinates(self, columns: Mapping[str, Codes], bases: Integers) -> Integers:
-        """The coordinates (k,) of chosen rows with these `columns` (k,), whose groups begin at `bases` (k,)."""
+        """Coordinates (k,) of chosen rows with these `columns` (k,), whose groups begin at `bases` (k,)."""
         places = _moved(bases, self.offset)
         return places if self.column is None else places + columns[self.column].astype(np.int64)
 
@@ -159,7 +159,7 @@ class Stack:
 
 
 def stacked(terms: Sequence[SingleTerm], codings: Mapping[str, Coding]) -> Stack:
-    """The terms of a plan as one."""
+    """Terms of a plan as one."""
     leads = _upright([int(isinstance(term, Unit) and term.column is not None) for term in terms])
     shifts = _upright([term.shift if isinstance(term, Value) else 0 for term in terms])
     lefts, rights = np.maximum(shifts, 0), np.maximum(-shifts, 0)

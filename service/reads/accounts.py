@@ -118,7 +118,7 @@ def _one(wanted: Wanted, writer: WriterThread, exchange: ReplicaExchange) -> Own
 
 
 def _without_waiting(wanted: Wanted, writer: WriterThread, exchange: ReplicaExchange) -> list[OwnAccount] | None:
-    """The accounts from memory or the cache, without a long wait for the writer; None if neither has them."""
+    """The accounts from memory or the cache, without waiting long for the writer; None if neither has them."""
     look = partial(_copied, wanted, exchange)
     copied = writer.peek(look) or writer.look_soon(look)
     return _from_cache(wanted, exchange) if copied is None else _share(copied, exchange)

@@ -99,7 +99,7 @@ class AllAccounts:
         )
 
     def _cannot_afford(self, units: int) -> int:
-        """The number of individuals that have less than `units` left, or that are left out for good."""
+        """The number of individuals that have less than `units` left, or are left out for good."""
         return int(np.count_nonzero(self.present & (self.dropped | (self.remaining < units))))
 
 

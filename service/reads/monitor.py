@@ -10,7 +10,7 @@ from service.ledger.ports.transaction import Transaction
 
 
 def monitor_facts(monitor: Monitor, transaction: Transaction) -> MonitorFacts:
-    """The terms, and the number of ticks asked as of the transaction."""
+    """The terms, and how many ticks were asked as of the transaction."""
     return _facts(monitor, transaction, transaction.last_tick(up_to=transaction.head.seq))
 
 

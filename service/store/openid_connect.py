@@ -41,7 +41,7 @@ AGAIN_AFTER: Final = timedelta(minutes=1)
 CLOCK_SKEW_S: Final = 60
 """The most seconds by which the provider's clock may differ from ours."""
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Signatures that cannot be made with the public key or the client's secret alone; `none` is no signature."""
+"""Signatures that nobody can make with the public key or the client's secret; `none` is no signature."""
 _ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 
@@ -198,7 +198,7 @@ class OpenIdProvider:
 
 
 def _deadline() -> float:
-    """The instant by which an exchange that begins now must end (monotonic, s)."""
+    """The instant by which an exchange that begins now must be over (monotonic, s)."""
     return time.monotonic() + EXCHANGE_S
 
 

@@ -77,7 +77,7 @@ def declared(names: Names, vectors: Collection[str] = ()) -> Choose:
 
 
 def parquet_batches(source: BinaryIO, choose: Choose, size: Counter) -> Iterator[pa.RecordBatch]:
-    """Pieces of the chosen columns as plain arrays. Raises RowsProblem when file, columns or text cannot be read."""
+    """Pieces of the chosen columns, plain arrays. Raises RowsProblem when file, columns or text cannot be read."""
     try:
         metadata = pq.read_metadata(source)
         schema = metadata.schema.to_arrow_schema()

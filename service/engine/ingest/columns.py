@@ -273,7 +273,7 @@ def _with_nulls(codes: NDArray[np.integer], nulls: Mask, coding: Coding) -> Code
 
 
 def _integers(array: pa.Array, report: Report, *, is_text: bool) -> tuple[NDArray[np.int64], Mask]:
-    """Values (n,), 0 where missing or wrong; and which are missing."""
+    """Values (n,), 0 where missing or wrong, and which are missing."""
     array = integers_of_doubles(array, report)
     if pa.types.is_decimal(array.type):
         array, is_text = _printed(array), True
@@ -357,7 +357,7 @@ def _no_number(text: pa.Array) -> str:
 
 
 def _matching(text: pa.Array, pattern: str, message: str, report: Report) -> pa.Array:
-    """Text that has the pattern; other text is reported and becomes NULL. Arrow itself would also take 0x1F and nan."""
+    """Text of the pattern; other text is reported and becomes NULL. Arrow's own parsers also take 0x1F, nan and inf."""
     right = pc.match_substring_regex(text, pattern)
     wrong = pc.invert(right).fill_null(fill_value=False).to_numpy(zero_copy_only=False)
     if not wrong.any():
@@ -371,7 +371,7 @@ class _WrongLimit(ValueError):
 
 
 def _units(text: str, budget_units: int) -> int:
-    """The whole units of a decimal. A huge exponent is compared, never expanded."""
+    """Whole units of a decimal. Huge exponents are compared, never expanded."""
     try:
         rho = Decimal(text) if len(text) <= _CHARACTERS_MAX and _DECIMAL.fullmatch(text) else None
     except InvalidOperation:

@@ -44,7 +44,7 @@ _UNNAMED: Final = "it is an index without a name"
 
 
 def read_first_rows(source: BinaryIO, content_type: str) -> FirstRows:
-    """The first rows of a file. Raises RowsProblem when it cannot be read, KeyError for a type that BATCHES lacks."""
+    """The first rows of a file. Raises RowsProblem when it cannot be read, KeyError for a type not in BATCHES."""
     look = _Look()
     is_whole = all(map(look.add, BATCHES[content_type](source, look.choose, look)))
     return FirstRows(

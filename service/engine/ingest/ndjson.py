@@ -24,7 +24,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NAMES = {str: "text", int: "an integer", float: "a number", bool: "a boolean", list: "a list", dict: "an object"}
 
 JsonTypes = frozenset[type]
-"""The JSON types that a column takes, as Python reads them; null is always taken."""
+"""The JSON types a column takes, as Python reads them; null is always taken."""
 
 
 def ndjson_batches(

@@ -46,7 +46,7 @@ class ErrorCounts:
 
 
 class RowsProblem(ValueError):
-    """The upload was refused and nothing of it was kept. `errors` are the first problems, in order of row."""
+    """The upload was refused and nothing of it was kept; `errors` are the first problems, in order of row."""
 
     def __init__(self, errors: tuple[RowError, ...], counts: ErrorCounts | None = None) -> None:
         """Keep the errors. A problem without `counts` concerns the upload as a whole."""
@@ -79,7 +79,7 @@ class Problems:
 
     @property
     def is_hopeless(self) -> bool:
-        """Tell whether so many rows are broken that reading on is useless."""
+        """Tell whether so many rows are broken that reading on is of no use."""
         return self._broken_rows >= BROKEN_ROWS_MAX
 
     def add(self, message: str, *, row: int | None = None, column: str | None = None) -> None:

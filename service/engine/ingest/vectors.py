@@ -29,7 +29,7 @@ def is_listed(kind: pa.DataType) -> bool:
 
 
 def code_vectors(column: VectorColumn, array: pa.Array, report: Report) -> Coded:
-    """Code a batch of lists as rows (n, length + 1). A wrong value is passed to `report`. Raises WrongType."""
+    """Code a batch of lists: rows (n, length + 1). A wrong value is passed to `report`. Raises WrongType."""
     coding = vector_coding(column)
     if pa.types.is_null(array.type):
         array = pa.nulls(len(array), LISTED)
@@ -66,7 +66,7 @@ _NUMBERS: Final = {int, float}
 def _whole_numbers(
     values: pa.Array, rows: NDArray[np.int64], count: int, length: int, report: Report
 ) -> NDArray[np.integer]:
-    """The numbers (k, length) of the vectors in k of `count` rows, zero where they are wrong."""
+    """The numbers (k, length) of the vectors in k of `count` rows, zero where wrong."""
 
     def told(wrong: Mask, message: str) -> None:
         of_all = np.zeros(count, dtype=np.bool_)

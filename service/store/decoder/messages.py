@@ -24,7 +24,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadFirst:
-    """The first rows are read, and are in the file as JSON."""
+    """The first rows are read, and in the file as JSON."""
 
     kind: Literal["read first"] = "read first"
 

@@ -24,7 +24,7 @@ SELECT budget_units, (SELECT max(slot) FROM individuals WHERE dataset_id = datas
 """The usual limit and the last slot, which is NULL if no individual has a slot. Takes the dataset."""
 
 SLOTS_AT_ONCE: Final = 2**22
-"""The slots that one statement packs, in far less than the gibibyte that a value may have."""
+"""Slots that one statement packs, in far less than the gibibyte that a value may have."""
 
 EXCEPTIONS: Final = """
 SELECT count(*),
@@ -65,7 +65,7 @@ class AccountRows:
 
     @property
     def size(self) -> int:
-        """The number of slots up to the last slot."""
+        """The number of slots up to the last."""
         return 0 if self.last is None else self.last + 1
 
     @property
@@ -95,7 +95,7 @@ class AccountRows:
 
 
 def accounts_of(parts: Sequence[Sequence[bytes | None]]) -> SlotsInUse:
-    """The accounts that one or more statements `SOME` gave."""
+    """The accounts that several statements `SOME` gave."""
     slots, limits, present, paused = unpacked(parts, [_SLOT, _UNITS, _SLOT, _SLOT])
     return SlotsInUse(
         slots=slots.astype(np.int64),
@@ -114,7 +114,7 @@ SELECT string_agg(int4send(n::integer), ''::bytea), string_agg(int4send(slot), '
 FROM json_array_elements_text(%s::json) WITH ORDINALITY AS asked (key_asked, n) JOIN individuals ON key = key_asked
 WHERE dataset_id = %s
 """
-"""The places, from 1, of the keys that are found, and their slots. Takes what `keys_asked` gives, and the dataset."""
+"""The places from 1 of the keys that are found, and their slots. Takes what `keys_asked` gives, and the dataset."""
 
 SLOTS_BY_TOMBSTONE: Final = SLOTS_BY_KEY.replace("key = key_asked", "tombstone = decode(key_asked, 'hex')")
 SLOTS_BY_PLAIN_FORM: Final = SLOTS_BY_KEY.replace("key = key_asked", "plain = key_asked")

@@ -28,7 +28,7 @@ COPY_TRAILER: Final = b"\xff\xff"
 COPIED_AT_ONCE: Final = 2**13
 """The most rows whose bytes are put together at once, so that this never holds the GIL for long."""
 COPIED_BYTES: Final = 2**23
-"""The most bytes of rows with vectors that are put together at once."""
+"""The bytes of rows with vectors that are put together at once."""
 Codes = Mapping[str, NDArray[np.unsignedinteger]]
 _SLOT = "_slot"  # declared names begin with a letter
 BLOCKS_AT_ONCE: Final = 2**14
@@ -211,7 +211,7 @@ def _group(
 def _by_null_pattern(
     codes: Codes, columns: Sequence[AnyStored], count: int
 ) -> Iterator[tuple[NDArray[np.int64], list[bool]]]:
-    """(row numbers, which columns are present) for each combination of NULLs that occurs."""
+    """(row numbers, which columns are present) for each pattern of NULLs that occurs."""
     groups = [(np.arange(count), [True] * 0)]
     for column in columns:
         is_null, split = column.is_null(codes[column.name]), list[tuple[NDArray[np.int64], list[bool]]]()

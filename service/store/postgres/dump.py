@@ -45,7 +45,7 @@ _RECORDS: Final = "SELECT tablename FROM pg_tables WHERE schemaname = 'records' 
 
 
 class NotRestored(Exception):
-    """The database is not empty, or is in use; nothing was changed."""
+    """The database is not empty, or in use; nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

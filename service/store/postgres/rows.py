@@ -1,4 +1,4 @@
-"""Ledger entries, answers and pages as rows of the database, and read from such rows: which columns, in which order.
+"""Ledger entries, answers and pages to and from rows of the database: which columns, in which order.
 
 Statements on behalf of analysts read PUBLIC_COLUMNS of the ledger alone: the value or the size of a field that
 `tells_charges` depends on charges. The pieces of an entry are sealed, so that a reader of the database or its backups
@@ -125,7 +125,7 @@ ANSWER_COUNT: Final = STORED_COUNT + SHOWN_COLUMNS.count(",") + 1
 
 
 def by_name(columns: str, row: Sequence[Any]) -> dict[str, Any]:
-    """A row's values by the names of its columns, with instants in UTC, and numerics as whole numbers."""
+    """A row's values by the names of its columns; instants in UTC, and numerics as whole numbers."""
     values = dict(zip(names_in(columns), row, strict=True))
     return values | {name: _READ_AS[type(each)](each) for name, each in values.items() if type(each) in _READ_AS}
 
@@ -184,7 +184,7 @@ answer_row: Final[Callable[[AnswerRecord], tuple[Any, ...]]] = attrgetter(*(each
 
 
 def shown_by(table: str) -> str:
-    """A join of the answers in `table` with the numbers of the entries that they show, if these are many."""
+    """A join of the answers in `table` with the numbers of the entries that they show, where these are many."""
     return (
         ' LEFT JOIN LATERAL (SELECT "values", sigma, grid_log2, sigmas FROM ledger'
         f" WHERE ledger.dataset_id = {table}.dataset_id AND ledger.seq = {table}.seq AND dimension > {LABELS_MAX}"

@@ -128,7 +128,7 @@ def _done(result: PGresult, status: ExecStatus = ExecStatus.COMMAND_OK) -> PGres
 
 
 _REPEATING: Final = ("22", "23")
-"""The classes of SQLSTATE for data exceptions and violated constraints: the same values would fail again."""
+"""The classes of SQLSTATE for data exceptions and violated constraints: the same values fail again."""
 
 
 _FAULTS: Final = (psycopg.Error, PoolTimeout, PoolClosed)

@@ -1,4 +1,4 @@
-"""The reading of one dataset within a transaction."""
+"""Reading of one dataset within a transaction."""
 
 import sys
 from collections import Counter

@@ -189,7 +189,7 @@ class PostgresStore:
         return PostgresConditionalAppend(self._pool, dataset_id, head, self._seal, asked=asked)
 
     def probe_commit(self, payload: bytes) -> None:
-        """Make a payload durable in the write-ahead log and in no table, to measure how long a commit takes."""
+        """Make a payload durable in the write-ahead log and in no table: for measuring how long a commit takes."""
         with self._pool.one(for_writing=True) as session:
             session.execute("SELECT pg_logical_emit_message(true, 'sparing', %s::bytea)", [payload])
 

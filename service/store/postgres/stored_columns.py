@@ -14,7 +14,7 @@ from service.query.vector_columns import VectorCoding, vector_coding
 
 @dataclass(frozen=True, slots=True)
 class WireOut:
-    """A fixed width at which values come back: the SQL type, and the function that gives the bytes of a value."""
+    """A fixed width at which values come back: the SQL type, and the function that gives such a value's bytes."""
 
     dtype: np.dtype[np.generic]
     sql_type: str

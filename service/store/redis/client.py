@@ -66,7 +66,7 @@ _KINDS: Final[dict[str, type[redis.Connection | redis.UnixDomainSocketConnection
 
 
 def deadline_connections(url: str) -> dict[str, Any]:
-    """The options with which a client of this URL makes connections with deadlines."""
+    """The options with which a client of this URL makes connections that keep to deadlines."""
     kind = _KINDS.get(urlsplit(url).scheme)
     return {} if kind is None else {"connection_class": kind}
 

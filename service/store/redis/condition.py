@@ -1,4 +1,4 @@
-"""The condition of a Redis or Valkey, for the operator. Nothing in it is changed."""
+"""The condition of a Redis or Valkey, for the operator: nothing in it is changed."""
 
 import time
 from dataclasses import dataclass

@@ -40,7 +40,7 @@ class Seal:
         return hmac.digest(self._key, b"name\0" + label, hashlib.sha256).hex()[:32]
 
     def close(self, label: bytes, value: bytes) -> bytes:
-        """Seal a value and bind it to its label."""
+        """Seal a value, bound to its label."""
         salt = secrets.token_bytes(STAMP_BYTES)
         framed = len(value).to_bytes(_LENGTH_BYTES, "big") + value
         padded = framed.ljust(max(_BYTES_MIN, 1 << (len(framed) - 1).bit_length()), b"\0")

@@ -63,7 +63,7 @@ class MessageLane:
         return _Unpickler(io.BytesIO(objects), buffers=_cut(whole, lengths)).load()
 
     def send_packed(self, message: bytes) -> None:
-        """Send a packed message. Raises OSError."""
+        """Send a message that is packed. Raises OSError."""
         _send_all(self.connection, [memoryview(message)])
 
     def receive_packed(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Shards in processes of their own beside the coordinator, over a socket for each lane, without files and ports."""
+"""Shards in processes of their own beside the coordinator: a socket for each lane, and no file and no port."""
 
 import json
 import os

@@ -19,7 +19,7 @@ from service.store.shards.messages import MessageLane
 from service.writer.shards.shard import Shard
 
 NICENESS: Final = 5
-"""The niceness of a shard: the coordinator's timers and connections come before the work of its shards."""
+"""The niceness of a shard: timers and connections of the coordinator come before the work of its shards."""
 
 
 def main(descriptors: Sequence[tuple[int, int, int]], owner_pid: int) -> None:

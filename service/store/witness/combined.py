@@ -95,7 +95,7 @@ def encode(dataset: str, record: WitnessRecord) -> bytes:
 
 
 def decode(dataset: str, data: bytes) -> WitnessRecord | None:
-    """The record in RECORD_BYTES bytes; None if the bytes are torn, damaged, or of another dataset."""
+    """The record in RECORD_BYTES bytes; None when they are torn, damaged, or of another dataset."""
     if len(data) != RECORD_BYTES:
         return None
     _, fence, seq, acts, slots, units, digest = _LAYOUT.unpack_from(data)

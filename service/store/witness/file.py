@@ -55,7 +55,7 @@ class _File:
 
 
 class FileWitness:
-    """The port's Witness. No file stays open between two calls."""
+    """The port's Witness. No file is held open between two calls."""
 
     def __init__(self, folder: Path, *, records_max: int = 8192) -> None:
         """Take the `folder`, which is made at the first write. A file that has `records_max` records is thinned out."""
