@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from sparing_audit.adversary import Move, delta_of, strongest_attack
+from sparing_audit.adversary import Move, strongest_attack
 from sparing_audit.curves import concentrated_rho, gaussian_mu, renyi_budget
 from sparing_audit.mechanisms import (
     Mechanism,
@@ -197,6 +197,18 @@ def test_a_game_that_is_none_is_refused(menu: list[Mechanism], steps: int, epsil
     """It needs a menu, and numbers that are not negative."""
     with pytest.raises(ValueError, match="needs a menu"):
         strongest_attack(menu, lambda _: True, steps=steps, epsilon=epsilon)
+
+
+def delta_of(strategy: Move | None, *, epsilon: float, direction: str) -> float:
+    """The delta(epsilon) of one strategy, by summing over all its paths."""
+
+    def summed(move: Move | None, p: float, q: float) -> float:
+        if move is None:
+            return max(0.0, p - math.exp(epsilon) * q)
+        laws = zip(*move.asks.laws(direction), move.then, strict=True)
+        return math.fsum(summed(after, p * more_p, q * more_q) for more_p, more_q, after in laws)
+
+    return summed(strategy, 1.0, 1.0)
 
 
 def _after(first: Mechanism, *, hit: Mechanism, miss: Mechanism | None) -> Move:

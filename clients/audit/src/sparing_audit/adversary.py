@@ -15,8 +15,6 @@ from functools import cache
 from sparing_audit.mechanisms import Mechanism
 from sparing_audit.rules import Rule
 
-__all__ = ["Attack", "Move", "delta_of", "strongest_attack"]
-
 GAIN = 1e-13
 """A pick has to gain this part of the value, so that rounding alone never makes a step."""
 
@@ -62,18 +60,6 @@ def strongest_attack(menu: Sequence[Mechanism], rule: Rule, *, steps: int, epsil
     return max(attacks, key=lambda attack: attack.delta)
 
 
-def delta_of(strategy: Move | None, *, epsilon: float, direction: str) -> float:
-    """The delta(epsilon) of one strategy, by summing over all its paths; an own way to `strongest_attack`'s number."""
-
-    def summed(move: Move | None, p: float, q: float) -> float:
-        if move is None:
-            return max(0.0, p - math.exp(epsilon) * q)
-        laws = zip(*move.asks.laws(direction), move.then, strict=True)
-        return math.fsum(summed(after, p * more_p, q * more_q) for more_p, more_q, after in laws)
-
-    return summed(strategy, 1.0, 1.0)
-
-
 def _attack(menu: tuple[Mechanism, ...], rule: Rule, steps: int, epsilon: float, direction: str) -> Attack:
     laws = [each.laws(direction) for each in menu]
 
@@ -81,37 +67,22 @@ def _attack(menu: tuple[Mechanism, ...], rule: Rule, steps: int, epsilon: float,
     def admits(charged: tuple[int, ...]) -> bool:
         return rule([menu[place] for place in charged])
 
-    def ended(seen: Path) -> float:
-        p = math.prod(laws[place][0][outcome] for place, outcome in seen)
-        q = math.prod(laws[place][1][outcome] for place, outcome in seen)
-        return max(0.0, p - math.exp(epsilon) * q)
-
     @cache
-    def best(seen: Path, left: int) -> tuple[float, int | None]:
-        """The value of a path and the place of the best pick; None is the end."""
-        value, pick = ended(seen), None
-        charged = tuple(place for place, _ in seen)
-        for place in range(len(menu) if left > 0 else 0):
-            if not admits(tuple(sorted((*charged, place)))):
+    def best(seen: Path, left: int) -> tuple[float, Move | None]:
+        """The value of a path and the best move from there; None is the end."""
+        p, q = (math.prod(laws[place][world][outcome] for place, outcome in seen) for world in (0, 1))
+        value, move = max(0.0, p - math.exp(epsilon) * q), None
+        for place, mechanism in enumerate(menu if left > 0 else ()):
+            if not admits(tuple(sorted((*(charged for charged, _ in seen), place)))):
                 continue
-            found = math.fsum(best(after, left - 1)[0] for after in _outcomes(seen, place, len(laws[place][0])))
-            if found > value * (1 + GAIN):
-                value, pick = found, place
-        return value, pick
+            paths = (tuple(sorted((*seen, (place, outcome)))) for outcome in range(len(mechanism.p_in)))
+            values, moves = zip(*(best(path, left - 1) for path in paths), strict=True)
+            if math.fsum(values) > value * (1 + GAIN):
+                value, move = math.fsum(values), Move(asks=mechanism, then=moves)
+        return value, move
 
-    def move(seen: Path, left: int) -> Move | None:
-        place = best(seen, left)[1]
-        if place is None:
-            return None
-        after = _outcomes(seen, place, len(laws[place][0]))
-        return Move(asks=menu[place], then=tuple(move(each, left - 1) for each in after))
-
-    return Attack(delta=best((), steps)[0], direction=direction, strategy=move((), steps))
-
-
-def _outcomes(seen: Path, place: int, count: int) -> list[Path]:
-    """The paths that one more mechanism leads to."""
-    return [tuple(sorted((*seen, (place, outcome)))) for outcome in range(count)]
+    delta, strategy = best((), steps)
+    return Attack(delta=delta, direction=direction, strategy=strategy)
 
 
 def _lines_of(move: Move | None) -> list[str]:

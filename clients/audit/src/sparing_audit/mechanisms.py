@@ -4,7 +4,6 @@ One vector is the law of the outcome while the individual is in the data, the ot
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist
@@ -12,16 +11,6 @@ from statistics import NormalDist
 import numpy as np
 
 from sparing_audit.laws import Doubles
-
-__all__ = [
-    "Mechanism",
-    "concentrated_charge",
-    "gaussian_charge",
-    "leak",
-    "one_sided_test",
-    "randomised_response",
-    "renyi_charge",
-]
 
 SUM_TOLERANCE = 1e-12
 ORDER_STEP = 1.001
@@ -80,60 +69,46 @@ def concentrated_charge(mechanism: Mechanism) -> float:
     A divergence grows with its order, so that between two orders D_a / a is at most the divergence of the larger over
     the smaller; beyond the last order even the largest loss is below the result.
     """
-    loss_max = _loss_max(mechanism)
-    if loss_max == math.inf:
+    laws = _laws(mechanism)
+    if laws.min() == 0:
         return math.inf
+    loss_max = float(np.abs(np.log(laws[0] / laws[1])).max())
     least = max(CHARGE_MIN, float(_divergences(mechanism, np.array([ORDER_STEP]))[0]))
     steps = math.ceil(math.log(max(loss_max / least, 1)) / math.log(ORDER_STEP)) + 2
     orders: Doubles = np.power(ORDER_STEP, np.arange(steps + 1))
     return max(least, float(np.max(_divergences(mechanism, orders[1:]) / orders[:-1])))
 
 
-def _loss_max(mechanism: Mechanism) -> float:
-    """The largest privacy loss of an outcome, in either direction; infinite where one world alone has it."""
-    losses = [
-        abs(math.log(p) - math.log(q)) if min(p, q) > 0 else math.inf
-        for p, q in zip(mechanism.p_in, mechanism.p_out, strict=True)
-        if max(p, q) > 0
-    ]
-    return max(losses)
-
-
 @cache
 def gaussian_charge(mechanism: Mechanism) -> float:
     """Half the square of the smallest mu of which the mechanism is GDP, in rho.
 
-    The trade-off curve is linear between its corners and that of a Gaussian is convex, so that the corners decide.
-    The curve of the other direction is this one mirrored, with the same mu.
+    The trade-off curve is linear between its corners and that of a Gaussian is convex, so that the corners decide: the
+    tests that name the outcomes of the largest ratios. The curve of the other direction is this one mirrored, with the
+    same mu.
     """
-    normal = NormalDist()
-    mu = 0.0
-    for missed, false in _corners(mechanism.p_in, mechanism.p_out):
-        if min(missed, false) <= 0:
-            return math.inf
-        mu = max(mu, -normal.inv_cdf(false) - normal.inv_cdf(missed))
-    return mu**2 / 2
-
-
-def _corners(p_in: Sequence[float], p_out: Sequence[float]) -> list[tuple[float, float]]:
-    """The two errors of the tests that name the outcomes of the largest ratios, but for the two trivial tests."""
-    outcomes = [(p, q) for p, q in zip(p_in, p_out, strict=True) if max(p, q) > 0]
-    outcomes.sort(key=lambda each: each[0] / each[1] if each[1] > 0 else math.inf, reverse=True)
-    return [
-        (math.fsum(p for p, _ in outcomes[cut:]), math.fsum(q for _, q in outcomes[:cut]))
-        for cut in range(1, len(outcomes))
+    laws, normal = _laws(mechanism), NormalDist()
+    p, q = laws[:, np.argsort(-laws[0] / laws.sum(axis=0))]
+    missed, false = np.cumsum(p[:0:-1])[::-1].tolist(), np.cumsum(q[:-1]).tolist()  # but for the two trivial tests
+    mus = [
+        -normal.inv_cdf(f) - normal.inv_cdf(m) if min(f, m) > 0 else math.inf
+        for f, m in zip(false, missed, strict=True)
     ]
+    return max([0.0, *mus]) ** 2 / 2
 
 
 def _divergences(mechanism: Mechanism, orders: Doubles) -> Doubles:
     """The Rényi divergences of the orders, at each order of the direction in which it is larger."""
-    if _loss_max(mechanism) == math.inf:
+    laws = _laws(mechanism)
+    if laws.min() == 0:
         return np.full(orders.shape, math.inf)
-    found: list[Doubles] = []
-    for direction in ("in", "out"):
-        laws = mechanism.laws(direction)
-        p, q = (np.array([x for x, y in zip(each, laws[0], strict=True) if y > 0]) for each in laws)
-        terms = orders[:, None] * np.log(p) + (1 - orders[:, None]) * np.log(q)
-        top = terms.max(axis=1)
-        found.append((top + np.log(np.exp(terms - top[:, None]).sum(axis=1))) / (orders - 1))
-    return np.maximum(found[0], found[1])
+    p, q = np.log(laws)
+    each, other = (orders[:, None] * a + (1 - orders[:, None]) * b for a, b in ((p, q), (q, p)))
+    moments: Doubles = np.maximum(np.logaddexp.reduce(each, axis=1), np.logaddexp.reduce(other, axis=1))
+    return moments / (orders - 1)
+
+
+def _laws(mechanism: Mechanism) -> Doubles:
+    """The laws (2, k) of both worlds on the outcomes that one of them has."""
+    laws: Doubles = np.array([mechanism.p_in, mechanism.p_out])
+    return laws[:, laws.any(axis=0)]
