@@ -10,8 +10,6 @@ from rich.text import Text
 
 from sparing_demo.report import Account, DemoReport, smoothed_active_shares
 
-__all__ = ["show"]
-
 TOP = 15  # areas in the table
 BAR_WIDTH = 44  # characters
 CHART_WIDTH, CHART_HEIGHT = 58, 6  # characters

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-__all__ = ["Area", "WebVisits", "read_web_visits"]
-
 DATA = Path(__file__).parent / "data"
 TEST_PART_FROM = 100_000  # ids of the test part start above this (data/README.md)
 

@@ -19,8 +19,6 @@ from sparing_demo.plot import draw
 from sparing_demo.report import DemoReport, Keys, area_results, budgets_of
 from sparing_demo.session import DATASET, ask_everything, make_keys, prepare, read_own_account
 
-__all__ = ["run_demo"]
-
 PAGE_SIZE = 1000
 Asked = list[tuple[Area, Answer]]
 Connect = Callable[[str], Client]  # from an API key

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from sparing_demo.report import DemoReport
 
-__all__ = ["write_csv", "write_json"]
-
 COLUMNS = (
     "asked", "area", "title", "topic", "answer", "half_width_95", "truth", "charged", "left_out", "certified", "reused",
 )  # fmt: skip

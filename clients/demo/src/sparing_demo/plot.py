@@ -12,8 +12,6 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from sparing_demo.report import DemoReport, smoothed_active_shares
 
-__all__ = ["draw"]
-
 TOP = 25  # areas
 WINDOW = 25  # queries that one point of the trend looks back on
 TINY = 20  # visitors

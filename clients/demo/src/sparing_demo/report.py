@@ -1,6 +1,7 @@
 """The findings of the demo, as numbers. Pure: nothing here talks to the service or draws."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -9,8 +10,6 @@ from pathlib import Path
 from sparing import Answer, BudgetRow, Guarantee, LedgerRow, half_width
 from sparing_demo.dataset import Area
 from sparing_demo.strategy import topic_of
-
-__all__ = ["Account", "AreaResult", "Budgets", "DemoReport", "Keys", "area_results", "budgets_of", "worst_case_queries"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,19 +190,15 @@ def area_results(
 
 def budgets_of(rows: Iterable[BudgetRow], *, next_charge_rho: Decimal) -> Budgets:
     """All accounts in a few numbers; `next_charge_rho` is the charge of one more query."""
-    people, spent_sum, spent_max, out_of_budget = 0, 0.0, 0.0, 0
-    tenths = [0] * 10
-    for row in rows:
-        spent = row.spent_units / row.budget_units if row.budget_units > 0 else 1.0
-        people, spent_sum, spent_max = people + 1, spent_sum + spent, max(spent_max, spent)
-        out_of_budget += row.remaining_rho < next_charge_rho
-        tenths[min(9, 10 * (row.budget_units - row.spent_units) // max(1, row.budget_units))] += 1
+    accounts = list(rows)
+    spent = [row.spent_units / row.budget_units if row.budget_units > 0 else 1.0 for row in accounts]
+    tenths = Counter(10 * (row.budget_units - row.spent_units) // max(1, row.budget_units) for row in accounts)
     return Budgets(
-        people=people,
-        spent_share_mean=spent_sum / max(1, people),
-        spent_share_max=spent_max,
-        out_of_budget=out_of_budget,
-        remaining_share=tuple(tenths),
+        people=len(accounts),
+        spent_share_mean=sum(spent) / max(1, len(accounts)),
+        spent_share_max=max(spent, default=0.0),
+        out_of_budget=sum(row.remaining_rho < next_charge_rho for row in accounts),
+        remaining_share=(*(tenths[tenth] for tenth in range(9)), tenths[9] + tenths[10]),
     )
 
 
@@ -212,12 +207,10 @@ def worst_case_queries(*, budget_rho: Decimal, worst_case_rho: Decimal) -> int:
     return int(budget_rho // worst_case_rho)
 
 
-def active_share(results: Iterable[AreaResult]) -> float:
+def active_share(results: Sequence[AreaResult]) -> float:
     """The share of the visits to the areas of `results` whose visitor could still pay; 1 when there was no visit."""
-    charged = left_out = 0
-    for result in results:
-        charged, left_out = charged + result.charged, left_out + result.left_out
-    return charged / (charged + left_out) if charged + left_out > 0 else 1.0
+    charged, visits = sum(r.charged for r in results), sum(r.charged + r.left_out for r in results)
+    return charged / visits if visits > 0 else 1.0
 
 
 def smoothed_active_shares(results: Sequence[AreaResult], *, window: int) -> list[float]:

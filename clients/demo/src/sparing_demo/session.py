@@ -1,14 +1,13 @@
 """Curator, analyst and individual, each with a key of its own, using the Python client alone."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from sparing import Answer, Client, Dataset, NotFoundError, Receipt, col, count
+from sparing import Answer, Client, Dataset, NotFoundError, col, count
 from sparing_demo.dataset import Area, WebVisits
 from sparing_demo.report import Account, Keys
 from sparing_demo.strategy import Chooser
-
-__all__ = ["DATASET", "SIGMA", "NotTheDemo", "ask_everything", "make_keys", "prepare", "read_own_account"]
 
 DATASET = "web-visits"
 EPSILON, DELTA = "1", "1e-6"
@@ -76,21 +75,17 @@ def ask_everything(
 def read_own_account(individual: Client, *, person: str, areas_visited: int) -> Account:
     """The account of the individual `person`; no other key shows it."""
     (budget,) = (found for found in individual.me.budgets() if found.dataset == DATASET)
-    receipts = list(individual.me.receipts(page_size=1000))
+    outcomes = Counter(receipt.outcome for receipt in individual.me.receipts(page_size=1000))
     return Account(
         person=person,
         areas_visited=areas_visited,
         promise_epsilon=budget.promise_epsilon,
         epsilon_so_far_time_uniform=budget.epsilon_so_far_time_uniform,
         share_spent=budget.share_spent,
-        charged=_how_many(receipts, "charged"),
-        left_out=_how_many(receipts, "left_out"),
-        untouched=_how_many(receipts, "untouched"),
+        charged=outcomes["charged"],
+        left_out=outcomes["left_out"],
+        untouched=outcomes["untouched"],
     )
-
-
-def _how_many(receipts: Iterable[Receipt], outcome: str) -> int:
-    return sum(receipt.outcome == outcome for receipt in receipts)
 
 
 def _tables(areas: Iterable[Area]) -> dict[str, object]:

@@ -16,8 +16,6 @@ from statistics import fmean
 
 from sparing_demo.dataset import Area
 
-__all__ = ["TOPICS", "Chooser", "topic_of"]
-
 MEMORY = 3  # number of a topic's answers that count; with more, one popular area could carry many empty ones
 
 # An area belongs to the first topic with a word of its title or its address.
