@@ -10,6 +10,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi import FastAPI
 
 from sparing_audit import ACCOUNTINGS, AuditReport, RemoteService, run_audit
+from sparing_audit.accountings import OF_RULES
 from sparing_audit.adversaries import ADVERSARIES
 from sparing_audit.noise import Gaussian
 from sparing_audit.service import Query, Refused
@@ -104,7 +105,7 @@ def test_each_part_of_an_answer_comes_through() -> None:
     query = Query(coordinates=({0: 3}, {}, {2: -2, 3: 1}), law=Gaussian(2.0))
     other = Query(coordinates=({1: 5},), law=Gaussian(2.0), table="rows")
     with remote_service() as service:
-        made = service.register("small", rule="skip", people=3, amount=8)
+        made = service.register("small", rule="skip", people=3, accounting=OF_RULES)
         service.upload("small", "people", [("a", 0), ("b", 2), ("c", None)])
         service.upload("small", "rows", [("c", 1), ("c", 1)])
         first = service.ask("small", query, analyst=0, key="k")
@@ -113,8 +114,8 @@ def test_each_part_of_an_answer_comes_through() -> None:
             service.ask("small", other, analyst=0, key="k")
         (second,) = service.ask_together("small", [other], analyst=1, keys=["m"])
         units = {key: account.spent for key, account in service.accounts("small").items()}
-        own = service.own_account("small", "a")
-        service.lower("small", {"a": own.account.spent + 7})
+        own, receipts = service.own_account("small", "a")
+        service.lower("small", {"a": own.spent + 7})
         service.set_paused("small", ["b"], is_paused=True)
         service.set_paused("small", ["b"], is_paused=False)
         service.correct("small", [("b", 3)])
@@ -130,7 +131,7 @@ def test_each_part_of_an_answer_comes_through() -> None:
     assert (again.sequence, again.values.tolist()) == (1, first.values.tolist())
     assert (second.sequence, second.values.size) == (2, 1)
     assert units == {"a": 9 * 2**37, "b": 4 * 2**37, "c": 0}
-    assert own.receipts == [(2, "untouched", 0), (1, "charged", 9 * 2**37)]
+    assert receipts == [(2, "untouched", 0), (1, "charged", 9 * 2**37)]
     assert {key: (account.limit, account.charged) for key, account in left.items()} == {
         "a": (9 * 2**37 + 7, 1),
         "b": (8 * 2**40, 1),

@@ -7,19 +7,21 @@ the answers and accounts alone.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil, exp, expm1, floor, isqrt, log
 from statistics import NormalDist
 
 import numpy as np
 
-from sparing_audit.accountings import ACCOUNTINGS, Accounting
+from sparing import Dataset, Guarantee
+from sparing_audit.accountings import ACCOUNTINGS, OF_RULES, Accounting
 from sparing_audit.adversaries import ADVERSARIES, ASKERS
 from sparing_audit.game import Game
 from sparing_audit.laws import Doubles
 from sparing_audit.moves import offered, schedule, turns
 from sparing_audit.noise import Laplace, Law
-from sparing_audit.service import Account, Description, Offered, OwnAccount, Query, Refused, Released, Table, Values
+from sparing_audit.service import Account, Offered, Query, Receipts, Refused, Released, Table, Values
 from sparing_audit.victims import drawn_victims
 
 UNIT = 2**40
@@ -77,17 +79,23 @@ class FakeService:
             datasets=self.rules, queries=self.query_rules, accountings=self.accountings, mechanisms=mechanisms
         )
 
-    def register(
-        self, dataset: str, *, rule: str, people: int, amount: float, accounting: Accounting | None = None
-    ) -> Description:
-        budget = int(amount * UNIT)
+    def register(self, dataset: str, *, rule: str, people: int, accounting: Accounting) -> Dataset:
+        budget = int(accounting.amount * UNIT)
         self.stored[dataset] = Stored(rule == "drop", budget)
-        if accounting is None:
-            return Description(accounting="gdp", unit="rho", budget_units=budget)
         unit = {"pure": "epsilon", "rdp": f"rho at order {accounting.order:g}"}.get(accounting.kind, "rho")
-        stated = {"kind": "zcdp"} if accounting.kind == "gdp" else "gdp"
-        document = stated if self.mistake == "another accounting" else accounting.document
-        return Description(accounting=document, unit=unit, budget_units=budget)
+        other: Mapping[str, object] | str = {"kind": "zcdp"} if accounting.kind == "gdp" else "gdp"
+        return Dataset(
+            name=dataset,
+            guarantee=Guarantee(),
+            budget_rho=Decimal(accounting.amount),
+            budget_units=budget,
+            mu=None,
+            capacity=people,
+            rule=rule,
+            tables={},
+            accounting=other if self.mistake == "another accounting" else accounting.document,
+            unit=unit,
+        )
 
     def upload(self, dataset: str, table: Table, values: Values) -> None:
         stored = self.stored[dataset]
@@ -133,14 +141,14 @@ class FakeService:
 
     def _account(self, person: Person) -> Account:
         spent = round(person.spent_float * UNIT) if self.mistake == "float sums" else person.spent
-        return Account(spent=spent, limit=person.limit, charged=person.charged, left_out=person.left_out)
+        return Account(spent, person.limit, person.charged, person.left_out)
 
     def ledger(self, dataset: str) -> Mapping[int, tuple[int, int]]:
         return self.stored[dataset].ledger
 
-    def own_account(self, dataset: str, person: str) -> OwnAccount:
+    def own_account(self, dataset: str, person: str) -> tuple[Account, Receipts]:
         found = self.stored[dataset].people[person]
-        return OwnAccount(account=self._account(found), receipts=found.receipts)
+        return self._account(found), found.receipts
 
     def lower(self, dataset: str, limits: Mapping[str, int]) -> None:
         for key, units in limits.items():
@@ -302,19 +310,13 @@ def laplace_price(accounting: Accounting, t: float) -> float:
 
 
 def played(
-    mistake: str = "",
-    *,
-    victims: int = 240,
-    seed: int = 4,
-    rule: str = "skip",
-    query_rule: str | None = None,
-    kind: str | None = None,
+    mistake: str = "", *, victims: int = 240, seed: int = 4, rule: str = "skip", kind: str | None = None
 ) -> Game:
     """A whole play against the service, under a rule or an accounting."""
     rng, service = np.random.default_rng(seed), FakeService(mistake=mistake)
     drawn = drawn_victims(victims, rng, ADVERSARIES if kind is None else ASKERS)
-    accounting = None if kind is None else ACCOUNTINGS[kind]
-    game = Game(service, "d", drawn, rng, rule=rule, query_rule=query_rule, accounting=accounting)
-    game.play(schedule() if accounting is None else turns(accounting, offered(accounting)))
+    accounting = OF_RULES if kind is None else ACCOUNTINGS[kind]
+    game = Game(service, "d", drawn, rng, rule=rule, accounting=accounting)
+    game.play(schedule() if kind is None else turns(offered(accounting)))
     assert service.stored == {}
     return game

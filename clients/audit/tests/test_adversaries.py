@@ -3,21 +3,20 @@
 import numpy as np
 import pytest
 
-from sparing_audit.adversaries import ADVERSARIES, AHEAD, ASKERS, BATCH, OFFERS, RESTS, STOPS, Choice, View
+from sparing_audit.adversaries import ADVERSARIES, ASKERS, OFFERS, STOPS, Choice, View
 
 FULL = 16384
-FITS = np.array([[True] * 5, [True, True, True, True, False], [True, False, True, False, False], [False] * 5])
 
 
-def view(*, turn: int = 0, loss: tuple[float, ...] = (0.0, 9.0), room: tuple[int, ...] = (FULL, 100)) -> View:
+def view(*, turn: int = 0, room: tuple[int, ...] = (FULL, 100)) -> View:
     """Two victims, of the second of which the adversary is ahead, with little left."""
-    rng = np.random.default_rng(1)
-    return View(turn=turn, full=FULL, loss=np.array(loss), room=np.array(room), is_dyadic=True, rng=rng)
+    rng, is_ahead = np.random.default_rng(1), np.array([False, True])
+    return View(turn=turn, full=FULL, is_ahead=is_ahead, room=np.array(room), is_dyadic=True, rng=rng)
 
 
 def offers(name: str, turn: int = 0) -> list[int]:
     """The offers to four victims, of which the audit is ahead of the first two, with less and less to spend."""
-    choice = Choice(turn=turn, is_ahead=np.array([True, True, False, False]), fits=FITS)
+    choice = Choice(turn=turn, is_ahead=np.array([True, True, False, False]), room=np.array([4, 1, 2, 4]))
     return [int(offer) for offer in ASKERS[name](choice)]
 
 
@@ -33,13 +32,9 @@ def test_lengths_are_whole_and_not_negative(name: str, turn: int) -> None:
 
 
 def test_what_is_seen_decides() -> None:
-    """Two adversaries go by the loss so far; in the end all ask for the rest but the one that stops."""
-    assert view().loss.tolist()[1] > AHEAD
+    """Two adversaries go by the loss so far."""
     assert ADVERSARIES["spend all when ahead"](view()).tolist() == [FULL // 4, 100]
     assert ADVERSARIES[STOPS](view()).tolist()[1] == 0
-    rests = {name: picks(view()).tolist() for name, picks in RESTS.items()}
-    assert rests.pop(STOPS) == [0, 0]
-    assert list(rests.values()) == [[FULL, 100]] * 14
 
 
 def test_equality_is_four_halves_of_the_longest_and_then_the_shortest() -> None:
@@ -50,11 +45,10 @@ def test_equality_is_four_halves_of_the_longest_and_then_the_shortest() -> None:
 
 
 def test_every_other_vector_is_too_long_where_it_is_meant_to_be() -> None:
-    """By one, or by a whole budget; four quarters in a batch, after singles, cannot all be paid for."""
+    """By one, or by a whole budget."""
     picks = ADVERSARIES["unaffordable between affordable"]
     assert (picks(view(turn=1)) > np.array([FULL, 100])).all()
     assert (picks(view(turn=2)) < FULL).all()
-    assert [picks(view()).tolist() for picks in BATCH.values()] == [[FULL // 2, FULL // 2]]
 
 
 def test_what_each_asker_picks() -> None:

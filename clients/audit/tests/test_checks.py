@@ -9,31 +9,39 @@ import pytest
 from clients.audit.tests.fake_service import FakeService, played
 from tests.rotation import times
 
-from sparing_audit.accountings import ACCOUNTINGS
+from sparing_audit.accountings import ACCOUNTINGS, OF_RULES
 from sparing_audit.adversaries import ADVERSARIES, ASKERS
 from sparing_audit.checks import (
-    MU,
     accounting_checks,
     bound_check,
     canary_check,
     completed,
-    delta_check,
     loss_check,
     noise_checks,
     promise_checks,
     reuse_check,
     rule_checks,
 )
-from sparing_audit.game import COMPARED, RHO, Game, Recorded
+from sparing_audit.game import COMPARED, Game, Recorded
 from sparing_audit.laws import Booleans, Doubles
 from sparing_audit.moves import offered, turns
 from sparing_audit.noise import NOTHING, UNITS_PER_RHO, Gaussian, Laplace, Range
 from sparing_audit.own_filter import Outcome
 from sparing_audit.victims import drawn_victims
 
+RHO, MU = OF_RULES.amount, OF_RULES.deviation
 VICTIMS = 8192
 RUNS = 40
 PEOPLE = 720
+QUERY = Recorded(
+    sequence=0,
+    places=np.arange(500),
+    asked=np.zeros(500),
+    outcomes=[Outcome(0, NOTHING, "untouched")] * 500,
+    values=np.zeros(500),
+    law=Gaussian(4096.0),
+    grid_error=0.0,
+)
 
 
 def drawn_losses(rho: float, seed: int, *, victims: int = VICTIMS) -> tuple[Doubles, Booleans]:
@@ -45,7 +53,7 @@ def drawn_losses(rho: float, seed: int, *, victims: int = VICTIMS) -> tuple[Doub
 
 def rejections(rho: float, *, of: float = RHO) -> int:
     """The number of forty runs that the law of losses rejects."""
-    return sum(not loss_check(*drawn_losses(rho, seed), rho=of).passed for seed in range(RUNS))
+    return sum(not loss_check(*drawn_losses(rho, seed), of).passed for seed in range(RUNS))
 
 
 def test_a_loss_that_is_five_percent_too_large_is_always_rejected() -> None:
@@ -71,17 +79,17 @@ def test_a_loss_that_is_five_percent_too_large_is_always_rejected() -> None:
 )
 def test_a_delta_that_is_too_large_is_rejected(factor: float, victims: int, runs: int, passes: bool) -> None:
     """Few victims are not rejected by chance: one of 240 has now and then a loss expected once in a thousand."""
-    passed = {delta_check(*drawn_losses(factor * RHO, seed, victims=victims)).passed for seed in range(runs)}
-    assert passed == {passes}
+    losses = (drawn_losses(factor * RHO, seed, victims=victims) for seed in range(runs))
+    assert {check.passed for each in losses for check in promise_checks(OF_RULES, *each)} == {passes}
 
 
 def test_the_lower_bound_is_below_the_truth_and_rejects_twice_the_budget() -> None:
     """In eight runs each; a budget spent twice has a mu of 5.7, of which the guesses betray more than 4."""
-    right, twice = ([bound_check(*drawn_losses(rho, seed)) for seed in range(8)] for rho in (RHO, 2 * RHO))
+    right, twice = ([bound_check(*drawn_losses(rho, seed), MU) for seed in range(8)] for rho in (RHO, 2 * RHO))
     assert {check.passed for check in right} == {True}
     assert {check.passed for check in twice} == {False}
     assert min(check.measured for check in right) > 2.8
-    assert bound_check(np.zeros(VICTIMS), drawn_losses(RHO, 1)[1]).measured == 0  # all losses are the same
+    assert bound_check(np.zeros(VICTIMS), drawn_losses(RHO, 1)[1], MU).measured == 0  # all losses are the same
 
 
 @pytest.mark.parametrize(("factor", "passes"), [(1.0, True), (1.05, False), (0.95, False)])
@@ -89,23 +97,15 @@ def test_canaries_estimate_mu(factor: float, passes: bool) -> None:
     """To 4.5 * 2 / sqrt(victims), which is a fortieth of mu."""
     rng = np.random.default_rng(6)
     is_in = rng.random(VICTIMS) < 0.5
-    answers = is_in * factor * 10 * MU + 10 * rng.standard_normal(VICTIMS)
-    check = canary_check(answers, is_in, 10 * MU, 10.0, name="canaries", mu=MU)
+    answers = 4096 * (is_in * factor * MU + rng.standard_normal(VICTIMS))
+    check = canary_check(replace(QUERY, values=answers), is_in, name="canaries", mu=MU)
     assert check.passed == passes
     assert f"{factor * MU:.1f}" in check.words
 
 
 def recorded(make: Callable[[int], Doubles], count: int = 50, grid_error: float = 0.0) -> list[Recorded]:
     """Queries about 500 blank victims, whose answers are noise of the given making, in standard deviations."""
-    query = Recorded(
-        sequence=0,
-        places=np.arange(500),
-        asked=np.zeros(500),
-        outcomes=[Outcome(0, NOTHING, "untouched")] * 500,
-        values=np.zeros(500),
-        law=Gaussian(4096.0),
-        grid_error=grid_error,
-    )
+    query = replace(QUERY, grid_error=grid_error)
     return [replace(query, values=np.rint(4096 * make(number))) for number in range(count)]
 
 
@@ -167,7 +167,7 @@ OF_LOSSES = {
 @pytest.mark.parametrize("kind", ACCOUNTINGS)
 def test_a_service_that_is_right_passes_under_each_accounting(kind: str) -> None:
     """By every check of its accounting, over all and for each adversary."""
-    checks = list(accounting_checks(played(victims=PEOPLE, seed=0, kind=kind), ACCOUNTINGS[kind]))
+    checks = list(accounting_checks(played(victims=PEOPLE, seed=0, kind=kind)))
     assert [check for check in checks if not check.passed] == []
     for adversary in (None, *ASKERS):
         assert {check.name for check in checks if check.adversary == adversary} >= OF_LOSSES[kind]
@@ -207,8 +207,8 @@ def test_half_of_every_price_shows_in_the_losses_alone(kind: str) -> None:
         (length, HalfLaplace(law.size, accounting) if isinstance(law, Laplace) else HalfGaussian(law.size))
         for length, law in offered(accounting)
     ]
-    game.play(turns(accounting, list(offers)))
-    found = {check.name for check in accounting_checks(game, accounting) if not check.passed}
+    game.play(turns(list(offers)))
+    found = {check.name for check in accounting_checks(game) if not check.passed}
     assert found == OF_LOSSES[kind] - ({"delta"} if kind == "rdp" else set())
 
 
@@ -220,7 +220,7 @@ def test_half_of_every_price_shows_in_the_losses_alone(kind: str) -> None:
 def test_too_little_noise_and_what_was_left_out_show_in_the_answers(kind: str, mistake: str, wanted: set[str]) -> None:
     """By the size and the law of the noise, or along what was left out."""
     game = played(mistake, victims=PEOPLE, seed=0, kind=kind)
-    assert wanted <= {check.name for check in accounting_checks(game, ACCOUNTINGS[kind]) if not check.passed}
+    assert wanted <= {check.name for check in accounting_checks(game) if not check.passed}
 
 
 @pytest.mark.parametrize("kind", ["gdp", "zcdp", "rdp"])

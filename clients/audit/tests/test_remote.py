@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from sparing import APIReplyError, SparingError
+from sparing_audit.accountings import OF_RULES
 from sparing_audit.remote import RemoteService
 
 ROUTES = {"/v1/datasets": {"rule": "Rule"}, "/v1/datasets/{dataset}/queries": {"rule": "Rule", "mechanism": "Law"}}
@@ -65,7 +66,7 @@ ACTS: dict[str, tuple[Callable[[RemoteService], object], Any]] = {
     "keys of others": (lambda told: told.own_account("d", "a"), [{"individual": "b", "api_key": "k"}]),
     "no keys": (lambda told: told.own_account("d", "a"), []),
     "a ledger": (lambda told: told.ledger("d"), {"items": [{}], "next": None}),
-    "a description": (lambda told: told.register("d", rule="skip", people=1, amount=1.0), {"name": "d"}),
+    "a description": (lambda told: told.register("d", rule="skip", people=1, accounting=OF_RULES), {"name": "d"}),
 }
 
 

@@ -4,7 +4,6 @@ Written from the papers, beside the service's and not from them.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Literal
@@ -12,8 +11,6 @@ from typing import Any, Final, Literal
 import mpmath
 
 from sparing_audit.curves import DIGITS, concentrated_delta, gaussian_delta, largest, renyi_delta
-
-__all__ = ["ACCOUNTINGS", "DIGITS", "Accounting", "without_conversion"]
 
 STEPS_PER_SCALE: Final = 2**20
 
@@ -44,10 +41,14 @@ class Accounting:
 
     @property
     def document(self) -> str | dict[str, object]:
-        """The accounting as a registration states it."""
-        if self.kind == "gdp":
-            return "gdp"
-        return {"kind": self.kind, "order": self.order} if self.kind == "rdp" else {"kind": self.kind}
+        """The accounting as a registration states it, and as a description of the dataset repeats it."""
+        match self.kind:
+            case "gdp":
+                return "gdp"
+            case "pure":
+                return {"kind": "pure"}
+        order = {"order": self.order} if self.kind == "rdp" else {}
+        return {"kind": self.kind, **order, "conversion": "optimal"}
 
     def laplace_amount(self, t: Fraction) -> Any:  # noqa: ANN401 - a real number of mpmath, which has no types
         """The exact price of Laplace noise for a number of t scales.
@@ -100,10 +101,5 @@ ACCOUNTINGS: Final = {
     "pure": Accounting("pure", 2.0),
 }
 """Those of the audit's datasets: twice a budget shows at once, and of an order the moment may be seen."""
-
-
-def without_conversion(document: object) -> object:
-    """An accounting as a service describes it, without the conversion, on which no amount depends."""
-    if not isinstance(document, Mapping):
-        return document
-    return {key: value for key, value in document.items() if key != "conversion"}
+OF_RULES: Final = Accounting("gdp", 8.0)
+"""That of the audits of rules, mu = 4: a budget so large that a loss that is 5 % too large shows in one run."""

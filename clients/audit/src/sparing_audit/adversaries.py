@@ -4,7 +4,7 @@ Each is one function over all its victims at once. What it may see is everything
 can know: the loss so far, worked out from the answers, and the room, worked out by the audit's own filter as if the
 victim were in the data. The rule does not protect by hiding either. ADVERSARIES pick the lengths of vectors with
 Gaussian noise. ASKERS choose between five queries, and their mechanisms; they put a victim into one of them or into
-none.
+none. In the last turns all ask for whatever is left, but for the one that STOPS.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,26 +14,9 @@ from typing import Final
 
 import numpy as np
 
-from sparing_audit.laws import Booleans, Doubles, Places
+from sparing_audit.laws import Booleans, Places
 
-__all__ = [
-    "ADVERSARIES",
-    "AHEAD",
-    "ASKERS",
-    "BATCH",
-    "OFFERS",
-    "RESTS",
-    "ROWS",
-    "STOPS",
-    "Act",
-    "Choice",
-    "Picks",
-    "View",
-    "largest_that_fits",
-]
-
-AHEAD: Final = 1.0
-"""The loss, in nats, from which an adversary takes itself to be ahead."""
+BATCHES: Final = "batches against singles"
 STOPS: Final = "stop when ahead"
 ROWS: Final = "several rows"
 """The adversary whose victims are in the table of rows."""
@@ -49,22 +32,29 @@ class Act(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """An adversary's view of its victims (k of them) before a query. Lengths are in the unit of the weights."""
+class Choice:
+    """An adversary's view of its victims (k of them) before a turn of offers."""
 
     turn: int  # of the queries about this adversary's table, from 0
+    is_ahead: Booleans  # (k,) the loss so far is large: the victim seems to be in the data
+    room: Places  # (k,) the largest offer that is affordable now, or the largest of all
+
+    def all(self, pick: int) -> Places:
+        """The same pick for every victim."""
+        return np.full(self.room.size, pick, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View(Choice):
+    """The same before a query: `room` is the longest vector that is affordable now, in the unit of the weights."""
+
     full: int  # the longest vector that an untouched budget pays for at this sigma
-    loss: Doubles  # (k,) so far, in nats: positive where the victim seems to be in the data
-    room: Places  # (k,) the longest vector that is affordable now; 0 during a pause
     is_dyadic: bool  # whether charges at this sigma are whole without rounding
     rng: np.random.Generator
 
     def share(self, share: float) -> Places:
         """For each victim the vector that costs this share of a budget, rounded down."""
-        return np.full(self.loss.size, int(self.full * share**0.5), dtype=np.int64)
-
-
-Picks = Callable[[View], Places]
+        return self.all(int(self.full * share**0.5))
 
 
 def _unaffordable_between(view: View) -> Places:
@@ -83,12 +73,12 @@ def _twelfths(view: View) -> Places:
     return view.share(1 / 12)
 
 
-ADVERSARIES: Final[Mapping[str, Picks]] = {
+ADVERSARIES: Final[Mapping[str, Callable[[View], Places]]] = {
     "fixed chunks": lambda view: view.share(1 / 8),
     "one huge": lambda view: view.share(1 if view.turn == 0 else 1 / 16),
     "many tiny": lambda view: view.share(1 / 40),
-    "spend all when ahead": lambda view: np.where(view.loss > AHEAD, np.maximum(view.room, 1), view.share(1 / 16)),
-    STOPS: lambda view: np.where(view.loss > AHEAD, 0, view.share(1 / 14)),
+    "spend all when ahead": lambda view: np.where(view.is_ahead, np.maximum(view.room, 1), view.share(1 / 16)),
+    STOPS: lambda view: np.where(view.is_ahead, 0, view.share(1 / 14)),
     "unaffordable between affordable": _unaffordable_between,
     "equality at the budget": _equality,
     Act.LOWER.value: _twelfths,
@@ -97,44 +87,16 @@ ADVERSARIES: Final[Mapping[str, Picks]] = {
     Act.CORRECT.value: _twelfths,
     ROWS: _twelfths,
     "two analysts in turn": lambda view: view.share(1 / 2 if view.turn % 2 == 0 else 1 / 20),
-    "batches against singles": _twelfths,
-    "retries and reuse": lambda view: (view.full * np.sqrt(view.rng.uniform(0.01, 0.15, view.loss.size))).astype(
+    BATCHES: _twelfths,
+    "retries and reuse": lambda view: (view.full * np.sqrt(view.rng.uniform(0.01, 0.15, view.room.size))).astype(
         np.int64
     ),
 }
-RESTS: Final[Mapping[str, Picks]] = {
-    name: (lambda view: view.share(0)) if name == STOPS else (lambda view: view.room) for name in ADVERSARIES
-}
-"""How each picks in the last turns."""
-BATCH: Final[Mapping[str, Picks]] = {"batches against singles": lambda view: view.share(1 / 4)}
-"""How one picks in a batch, without seeing the answers between."""
 
 OFFERS: Final = ((1 / 32, True), (1 / 4, True), (1 / 32, False), (1 / 8, False), (1 / 4, False))
 """The queries of a turn: about which share of a budget each charges, and whether its noise is Gaussian if it may be."""
 _SMALL, _LARGE, _SMALL_LAPLACE, _LAPLACE, _LARGE_LAPLACE = range(len(OFFERS))
-_LONGEST_LAST: Final = (_SMALL, _SMALL_LAPLACE, _LAPLACE, _LARGE, _LARGE_LAPLACE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """An adversary's view of its victims (k of them) before a turn of offers."""
-
-    turn: int
-    is_ahead: Booleans  # (k,) the loss so far is large: the victim seems to be in the data
-    fits: Booleans  # (k, OFFERS) whether an offer is affordable
-
-    def all(self, offer: int) -> Places:
-        """Offer every victim alike."""
-        return np.full(self.is_ahead.size, offer, dtype=np.int64)
-
-
-def largest_that_fits(view: Choice) -> Places:
-    """The largest offer that each victim's account pays for, or the largest of all."""
-    chosen = view.all(_LARGE_LAPLACE)
-    for offer in _LONGEST_LAST:
-        chosen = np.where(view.fits[:, offer], offer, chosen)
-    return chosen
-
+LARGEST_LAST: Final = (_SMALL, _SMALL_LAPLACE, _LAPLACE, _LARGE, _LARGE_LAPLACE)
 
 ASKERS: Final[Mapping[str, Callable[[Choice], Places]]] = {
     "small Laplace": lambda view: view.all(_SMALL_LAPLACE),
@@ -144,5 +106,5 @@ ASKERS: Final[Mapping[str, Callable[[Choice], Places]]] = {
     ),
     STOPS: lambda view: np.where(view.is_ahead, -1, _LAPLACE),
     "unaffordable between affordable": lambda view: view.all(_LARGE_LAPLACE if view.turn % 2 == 1 else _SMALL),
-    "the largest that fits": largest_that_fits,
+    "the largest that fits": lambda view: view.room,
 }

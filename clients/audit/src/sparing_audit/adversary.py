@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from textwrap import indent
 
 from sparing_audit.mechanisms import Mechanism
 from sparing_audit.rules import Rule
@@ -30,7 +31,8 @@ class Move:
     then: "tuple[Move | None, ...]"
 
     def __str__(self) -> str:
-        return "\n".join(_lines_of(self))
+        after = (f"after {outcome}: {'stop' if move is None else move}" for outcome, move in enumerate(self.then))
+        return "\n".join([self.asks.name, *(indent(lines, "  ") for lines in after)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +85,3 @@ def _attack(menu: tuple[Mechanism, ...], rule: Rule, steps: int, epsilon: float,
 
     delta, strategy = best((), steps)
     return Attack(delta=delta, direction=direction, strategy=strategy)
-
-
-def _lines_of(move: Move | None) -> list[str]:
-    if move is None:
-        return ["stop"]
-    lines = [move.asks.name]
-    for outcome, after in enumerate(move.then):
-        first, *rest = _lines_of(after)
-        lines += [f"  after {outcome}: {first}", *(f"  {line}" for line in rest)]
-    return lines

@@ -8,16 +8,14 @@ from typing import Final
 
 import numpy as np
 
-from sparing_audit.accountings import ACCOUNTINGS
+from sparing_audit.accountings import ACCOUNTINGS, OF_RULES
 from sparing_audit.adversaries import ASKERS
-from sparing_audit.checks import MU, Check, accounting_checks, canary_check, rule_checks
-from sparing_audit.game import RHO, Game
+from sparing_audit.checks import Check, accounting_checks, canary_check, rule_checks
+from sparing_audit.game import Game
 from sparing_audit.moves import DYADIC, offered, schedule, turns
-from sparing_audit.noise import UNITS_PER_RHO, Gaussian
-from sparing_audit.service import Offered, Query, Service
+from sparing_audit.noise import Gaussian
+from sparing_audit.service import Offered, Service
 from sparing_audit.victims import drawn_victims
-
-__all__ = ["RULES", "AuditReport", "Part", "run_audit"]
 
 RULES: Final = ("skip", "drop", "clip")
 """The rules that the audit knows."""
@@ -31,7 +29,7 @@ class Part:
 
     rule: str
     accounting: str | None = None
-    amount: float = RHO  # the budget
+    amount: float = OF_RULES.amount  # the budget
     queries: int
     seconds: float
     checks: tuple[Check, ...]
@@ -108,16 +106,16 @@ def run_audit(
 
 
 def _of_rule(service: Service, name: str, count: int, rng: np.random.Generator, *, rule: str, heard: Heard) -> Part:
-    """Canaries and adversaries under one rule. `clip` is a rule of queries, in a dataset of `skip`."""
+    """Canaries and adversaries under one rule."""
     began = time.monotonic()
-    of_dataset, of_query = (rule, None) if rule != "clip" else ("skip", "clip")
     heard(f"{rule}: canaries")
-    canaries = _canaries(service, f"{name}-canaries", count, rng, rule=of_dataset, query_rule=of_query)
+    canaries = _canaries(service, f"{name}-canaries", count, rng, rule=rule)
     heard(f"{rule}: adversaries")
-    game = Game(service, name, drawn_victims(count, rng), rng, rule=of_dataset, query_rule=of_query)
+    game = Game(service, name, drawn_victims(count, rng), rng, rule=rule)
     game.play(schedule())
     checks = (*canaries, *rule_checks(game))
-    return Part(rule=rule, queries=len(game.recorded) + 2, seconds=time.monotonic() - began, checks=checks)
+    queries = len(game.recorded) + len(canaries)
+    return Part(rule=rule, queries=queries, seconds=time.monotonic() - began, checks=checks)
 
 
 def _of_accounting(
@@ -127,24 +125,17 @@ def _of_accounting(
     began, accounting = time.monotonic(), ACCOUNTINGS[kind]
     heard(f"{kind}: adversaries with Laplace noise")
     game = Game(service, name, drawn_victims(count, rng, ASKERS), rng, rule=rule, accounting=accounting)
-    game.play(turns(accounting, offered(accounting)))
-    checks, seconds = tuple(accounting_checks(game, accounting)), time.monotonic() - began
+    game.play(turns(offered(accounting)))
+    checks, seconds = tuple(accounting_checks(game)), time.monotonic() - began
     queries, amount = len(game.recorded), accounting.amount
     return Part(rule=rule, accounting=kind, amount=amount, queries=queries, seconds=seconds, checks=checks)
 
 
-def _canaries(
-    service: Service, dataset: str, count: int, rng: np.random.Generator, *, rule: str, query_rule: str | None
-) -> list[Check]:
+def _canaries(service: Service, dataset: str, count: int, rng: np.random.Generator, *, rule: str) -> list[Check]:
     """One query that spends every budget whole, which shows mu, and the same again, which must show nothing."""
-    is_in, law = rng.random(count) < 0.5, Gaussian(DYADIC)
-    service.register(dataset, rule=rule, people=count, amount=RHO)
-    service.upload(dataset, "people", [(f"c{place}", place if is_in[place] else None) for place in range(count)])
-    length = law.longest(int(RHO * UNITS_PER_RHO))
-    query = Query(coordinates=tuple({place: length} for place in range(count)), law=law, rule=query_rule)
-    found = []
-    for name, mu in (("canaries", MU), ("exhausted canaries", 0.0)):
-        released = service.ask(dataset, query, analyst=0, key=f"{dataset}-{name}")
-        found.append(canary_check(released.values, is_in, length, DYADIC, name=name, mu=mu))
+    game, law = Game(service, dataset, drawn_victims(count, rng, ["canaries"]), rng, rule=rule), Gaussian(DYADIC)
+    for _ in range(2):
+        game.ask(np.arange(count), np.full(count, law.longest(game.budget_units)), law, analyst=0)
     service.close(dataset)
-    return found
+    asked = zip(("canaries", "exhausted canaries"), (OF_RULES.deviation, 0.0), game.recorded, strict=True)
+    return [canary_check(each, game.victims.is_in, name=name, mu=mu) for name, mu, each in asked]

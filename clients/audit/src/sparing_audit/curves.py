@@ -8,17 +8,6 @@ from collections.abc import Callable
 
 import mpmath
 
-__all__ = [
-    "concentrated_delta",
-    "concentrated_rho",
-    "gaussian_delta",
-    "gaussian_epsilon",
-    "gaussian_mu",
-    "largest",
-    "renyi_budget",
-    "renyi_delta",
-]
-
 DIGITS = 50
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from sparing_audit.accountings import Accounting, without_conversion
+from sparing_audit.accountings import OF_RULES, Accounting
 from sparing_audit.adversaries import ROWS, Act
 from sparing_audit.laws import Booleans, Doubles, Places
 from sparing_audit.noise import NOTHING, UNITS_PER_RHO, Law, Range
@@ -22,18 +22,16 @@ from sparing_audit.own_filter import UNTOUCHED, Filter, Outcome
 from sparing_audit.service import Account, Query, Released, Service, Table
 from sparing_audit.victims import Victims
 
-__all__ = ["COMPARED", "RHO", "Game", "Mismatches", "Move", "Recorded"]
-
-RHO: Final = 8.0
-"""The budget of the audit's datasets, mu = 4: large, so that a loss that is 5 % too large shows in one run."""
-COMPARED: Final = ("budgets", "charges", "active sets", "limits", "ledger", "own accounts", "retries")
-"""The checks that compare, and allow no difference beyond the range of a price."""
+COMPARED: Final = ("accounting", "budgets", "charges", "active sets", "limits", "ledger", "own accounts")
+"""The comparisons of every play, which allow no difference beyond the range of a price; `retries` are of a rule."""
 OWN_ACCOUNTS: Final = 4
 """The number of people whose own accounts are read, each with the receipt of every query."""
 SHOWN_MAX: Final = 3
 Move = partial[None]
 """A step of a play, which asks or acts on victims: a function of the game."""
-NO_ACCOUNT: Final = Account(spent=-1, limit=-1, charged=-1, left_out=-1)
+Asked = tuple[Query, str, Released]
+"""A query with its key and its answer."""
+NO_ACCOUNT: Final = Account(-1, -1, -1, -1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,6 +50,10 @@ class Recorded:
     def counted(self) -> Doubles:
         """The part of each vector (k,) that the audit's filter lets through."""
         return np.array([outcome.counted for outcome in self.outcomes], dtype=np.float64)
+
+    def noise(self, is_in: Booleans) -> Doubles:
+        """The answer without what was counted of the victims (n,) in the data."""
+        return self.values - self.counted * is_in[self.places]
 
     def numbers(self, is_in: Booleans) -> tuple[int, int]:
         """How many victims in the data the query charges and leaves out."""
@@ -82,9 +84,8 @@ class Mismatches:
 class Game:
     """The play on one dataset.
 
-    Attributes: `victims`; `own`, the audit's filter; `losses` (n,), in nats, of each victim so far; `recorded`, the
-    queries; `last`, the last single query with its answer, analyst and key; `acted`, the victims of acts that last;
-    `mismatches`; `compared`, the names of the comparisons.
+    Attributes: `victims`; `accounting`, with the budget; `own`, the audit's filter; `losses` (n,), in nats, of each
+    victim so far; `recorded`, the queries; `mismatches`.
     """
 
     def __init__(
@@ -95,24 +96,22 @@ class Game:
         rng: np.random.Generator,
         *,
         rule: str,
-        query_rule: str | None = None,
-        accounting: Accounting | None = None,
+        accounting: Accounting = OF_RULES,
     ) -> None:
-        """Register the dataset and upload the victims' records. Raises Refused."""
+        """Register the dataset and upload the victims' records. Raises Refused.
+
+        `clip` is a rule of queries, in a dataset of `skip`.
+        """
         self.service, self.dataset, self.victims, self.rng = service, dataset, victims, rng
-        self.query_rule, self.mismatches, people = query_rule, Mismatches(), len(victims.keys)
-        amount = RHO if accounting is None else accounting.amount
-        self.budget_units = int(amount * UNITS_PER_RHO)
-        self.compared = COMPARED if accounting is None else ("accounting", *COMPARED[:-1])
-        made = service.register(dataset, rule=rule, people=people, amount=amount, accounting=accounting)
+        self.accounting, self.mismatches, people = accounting, Mismatches(), len(victims.keys)
+        self.budget_units = int(accounting.amount * UNITS_PER_RHO)
+        self.query_rule = rule if rule == "clip" else None
+        made = service.register(dataset, rule="skip" if rule == "clip" else rule, people=people, accounting=accounting)
         self.mismatches.expect("budgets", made.budget_units, self.budget_units, "the budget")
-        if accounting is not None:
-            said, expected = (without_conversion(made.accounting), made.unit), (accounting.document, accounting.unit)
-            self.mismatches.expect("accounting", said, expected, "the dataset")
+        said, expected = (made.accounting, made.unit), (accounting.document, accounting.unit)
+        self.mismatches.expect("accounting", said, expected, "the dataset")
         self.own = Filter(self.budget_units, people, is_dropping=rule == "drop")
         self.losses, self.recorded = np.zeros(people), list[Recorded]()
-        self.last: tuple[Query, Released, int, str] | None = None
-        self.acted: dict[Act, list[int]] = {}
         self._totals = [NOTHING] * people  # what each account may have spent, one number at the last comparison
         self._accounts = [NO_ACCOUNT] * people  # as they should be
         service.upload(dataset, "people", victims.people(range(people)))
@@ -133,12 +132,12 @@ class Game:
         coordinates = self.victims.weights(places, lengths)
         return Query(coordinates=coordinates, law=law, table=table, rule=self.query_rule)
 
-    def ask(self, places: Places, lengths: Places, law: Law, *, analyst: int) -> None:
+    def ask(self, places: Places, lengths: Places, law: Law, *, analyst: int) -> Asked:
         """Ask one query, and record its answer."""
         query, key = self.query(places, lengths, law), str(uuid.uuid4())
         released = self.service.ask(self.dataset, query, analyst=analyst, key=key)
-        self.last = (query, released, analyst, key)
         self.record(places, lengths, law, released)
+        return query, key, released
 
     def record(self, places: Places, lengths: Places, law: Law, released: Released) -> None:
         """Run the audit's filter on a query, and add its answer to the losses."""
@@ -181,7 +180,7 @@ class Game:
             self.mismatches.expect("charges", said.spent, spent, *where)
             self.mismatches.expect("active sets", (said.charged, said.left_out), (charged, left_out), *where)
             self.mismatches.expect("limits", said.limit, limit, *where)
-            self._accounts[place] = Account(spent=spent, limit=limit, charged=charged, left_out=left_out)
+            self._accounts[place] = Account(spent, limit, charged, left_out)
             self._totals[place] = Range(spent, spent)
 
     def compare_ledger(self) -> None:
@@ -199,11 +198,11 @@ class Game:
         lasting = np.flatnonzero(self.victims.is_in & (self.victims.adversary != Act.ERASE.value))
         for place in self.rng.choice(lasting, min(OWN_ACCOUNTS, lasting.size), replace=False).tolist():
             key = self.victims.keys[place]
-            own = self.service.own_account(self.dataset, key)
-            self.mismatches.expect("own accounts", own.account, self._accounts[place], key)
-            receipts = {sequence: (words, units) for sequence, words, units in own.receipts}
-            total = sum(units for _, _, units in own.receipts)
-            self.mismatches.expect("own accounts", total, own.account.spent, key, "by its receipts")
+            account, listed = self.service.own_account(self.dataset, key)
+            self.mismatches.expect("own accounts", account, self._accounts[place], key)
+            receipts = {sequence: (words, units) for sequence, words, units in listed}
+            total = sum(units for _, _, units in listed)
+            self.mismatches.expect("own accounts", total, account.spent, key, "by its receipts")
             for each in self.recorded:
                 outcome = dict(zip(each.places.tolist(), each.outcomes, strict=True)).get(place, UNTOUCHED)
                 words, units = receipts.get(each.sequence, ("no receipt", 0))

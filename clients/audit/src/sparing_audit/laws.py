@@ -9,22 +9,6 @@ from numpy.typing import NDArray
 
 from sparing_audit.curves import largest
 
-__all__ = [
-    "Booleans",
-    "Doubles",
-    "Places",
-    "chernoff_p",
-    "even_p",
-    "evened",
-    "kolmogorov_p",
-    "mean_p",
-    "normal_of_student",
-    "normal_p",
-    "proportion_upper",
-    "shortfalls",
-    "standardised_loss",
-]
-
 Doubles = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 Places = NDArray[np.int64]
@@ -46,13 +30,8 @@ def even_p(draws: Doubles) -> float:
     By the limit law with Stephens' (1970) correction for finite n, which is good to a few percent from n = 10 on.
     """
     ordered = np.sort(draws)
-    steps = np.arange(ordered.size + 1) / ordered.size
-    return kolmogorov_p(float(max(np.max(steps[1:] - ordered), np.max(ordered - steps[:-1]))), ordered.size)
-
-
-def kolmogorov_p(distance: float, count: int) -> float:
-    """The probability that a sample of `count` lies further than `distance` from its own law."""
-    root = math.sqrt(count)
+    steps, root = np.arange(ordered.size + 1) / ordered.size, math.sqrt(ordered.size)
+    distance = float(max(np.max(steps[1:] - ordered), np.max(ordered - steps[:-1])))
     x = distance * (root + 0.12 + 0.11 / root)
     if x < 0.3:
         return 1.0
@@ -64,18 +43,20 @@ def mean_p(draws: Doubles) -> float:
     return math.erfc(abs(float(draws.sum())) / math.sqrt(2 * draws.size))
 
 
-def normal_of_student(t: float, freedom: int) -> float:
-    """The standard normal number that is as unlikely as Student's t at so many degrees of freedom (Wallace, 1959)."""
-    z = (8 * freedom + 1) / (8 * freedom + 3) * math.sqrt(freedom * math.log1p(t * t / freedom))
-    return math.copysign(z, t)
+def student_p(draws: Doubles, mean: float) -> float:
+    """The p-value of Student's test that the law of independent draws (n,) has this mean or a smaller one."""
+    error, freedom = float(draws.std(ddof=1)) / math.sqrt(draws.size), draws.size - 1
+    t = (float(draws.mean()) - mean) / error if error > 0 else 0.0
+    tail = float(mpmath.betainc(freedom / 2, 0.5, 0, freedom / (freedom + t * t), regularized=True)) / 2
+    return tail if t > 0 else 1 - tail
 
 
-def standardised_loss(losses: Doubles, rho: float, *, is_in: bool) -> Doubles:
-    """Losses (n,) at a budget spent whole, so that their law becomes the standard normal one (theory, section 11).
+def standardised_loss(losses: Doubles, rho: float) -> Doubles:
+    """Losses (n,) of a budget spent whole, so that their law becomes the standard normal one (theory, section 11).
 
-    Those of blank victims change their sign, so that in both worlds a loss that is too large is on the same side.
+    Those of blank victims have the opposite sign, so that in both worlds a loss that is too large is on the same side.
     """
-    return ((losses if is_in else -losses) - rho) / math.sqrt(2 * rho)
+    return (losses - rho) / math.sqrt(2 * rho)
 
 
 def shortfalls(losses: Doubles, epsilon: float) -> Doubles:

@@ -13,10 +13,9 @@ from typing import ClassVar, Final
 import mpmath
 import numpy as np
 
-from sparing_audit.accountings import DIGITS, Accounting
+from sparing_audit.accountings import Accounting
+from sparing_audit.curves import DIGITS
 from sparing_audit.laws import Doubles, evened
-
-__all__ = ["NOTHING", "UNITS_PER_RHO", "Gaussian", "Laplace", "Law", "Range"]
 
 UNITS_PER_RHO: Final = 2**40
 """The ledger's unit, as the service documents it: of rho, or of another accounting's amount."""

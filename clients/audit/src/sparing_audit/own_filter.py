@@ -10,8 +10,6 @@ from typing import Literal
 
 from sparing_audit.noise import NOTHING, Gaussian, Law, Range
 
-__all__ = ["UNTOUCHED", "Filter", "Outcome"]
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

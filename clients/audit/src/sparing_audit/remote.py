@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any, Final, Self, TypeVar
@@ -10,16 +10,14 @@ from typing import Any, Final, Self, TypeVar
 import httpx
 import numpy as np
 
-from sparing import Answer, APIStatusError, Client, Item, histogram
+from sparing import Answer, APIStatusError, Client, Dataset, Item, histogram
 from sparing._calls import Call
 from sparing._errors import misread
 from sparing._requests import get
 from sparing_audit.accountings import Accounting
 from sparing_audit.noise import UNITS_PER_RHO, Laplace
-from sparing_audit.service import ANALYSTS, Account, Description, Offered, OwnAccount, Query, Released, Table, Values
+from sparing_audit.service import ANALYSTS, Account, Offered, Query, Receipts, Released, Table, Values
 from sparing_audit.victims import ROWS_MAX
-
-__all__ = ["RemoteService"]
 
 COLUMN: Final = "coordinate"
 PAGE_SIZE: Final = 1000
@@ -59,36 +57,32 @@ class RemoteService:
                 mechanisms=_listed(document, _ASKS, "mechanism"),
             )
 
-    def register(
-        self, dataset: str, *, rule: str, people: int, amount: float, accounting: Accounting | None = None
-    ) -> Description:
+    def register(self, dataset: str, *, rule: str, people: int, accounting: Accounting) -> Dataset:
         column = {COLUMN: {"type": "category", "size": 2 * people}}
         tables: dict[str, object] = {
             "people": {"kind": "individuals", "key": "person", "columns": column},
             "rows": {"kind": "events", "key": "person", "columns": column, "rows_per_individual": ROWS_MAX},
         }
-        is_pure = accounting is not None and not accounting.has_gaussian
         made = self._curator.datasets.create(
             name=dataset,
-            epsilon=amount if is_pure else None,
-            rho=None if is_pure else amount,
+            epsilon=None if accounting.has_gaussian else accounting.amount,
+            rho=accounting.amount if accounting.has_gaussian else None,
             capacity=people,
             tables=tables,
             rule=rule,
-            accounting=None if accounting is None else accounting.document,
+            accounting=accounting.document,
         )
         principals = [
             self._curator.principals.create(role="analyst", name=f"audit {number}", dataset=dataset)
             for number in range(ANALYSTS)
         ]
         self._analysts[dataset] = [(each.id, self._client(each.key)) for each in principals]
-        return Description(accounting=made.accounting, unit=made.unit, budget_units=made.budget_units)
+        return made
 
     def upload(self, dataset: str, table: Table, values: Values) -> None:
-        if not values:
-            return
-        lines = [f"{key},{'' if value is None else value}\n" for key, value in values]
-        self._curator.datasets.upload(dataset=dataset, table=table, file=f"person,{COLUMN}\n{''.join(lines)}".encode())
+        if values:
+            rows = [{"person": key, COLUMN: value} for key, value in values]
+            self._curator.datasets.upload(dataset=dataset, table=table, data=rows)
 
     def ask(self, dataset: str, query: Query, *, analyst: int, key: str, reuse: bool = False) -> Released:
         asks = self._analysts[dataset][analyst][1].queries.ask
@@ -105,28 +99,26 @@ class RemoteService:
         with misread("the file of accounts is not readable"):
             header, *rows = (line.split(",") for line in exported.decode().splitlines())
             of_key, *places = (header.index(name) for name in _COLUMNS)
-            return {row[of_key]: _account(*(int(row[place]) for place in places)) for row in rows}
+            return {row[of_key]: Account(*(int(row[place]) for place in places)) for row in rows}
 
     def ledger(self, dataset: str) -> Mapping[int, tuple[int, int]]:
         entries = self._curator.datasets.ledger(dataset=dataset, page_size=PAGE_SIZE)
         return {entry.sequence: (entry.charged or 0, entry.left_out or 0) for entry in entries}
 
-    def own_account(self, dataset: str, person: str) -> OwnAccount:
+    def own_account(self, dataset: str, person: str) -> tuple[Account, Receipts]:
         mine = self._individual_clients(dataset, [person])[0].me
         budgets, receipts = mine.budgets(), list(mine.receipts(page_size=PAGE_SIZE))
         with misread("the own account is not readable"):
-            (told,) = budgets
-            counters = (told.queries_charged, told.queries_left_out)
-            return OwnAccount(
-                account=_account(_units(told.spent_rho), _units(told.budget_rho), *counters),
-                receipts=[
-                    (each.sequence or 0, each.outcome, _units(each.charged_rho or Decimal(0))) for each in receipts
-                ],
-            )
+            (own,) = budgets
+            counters = (own.queries_charged, own.queries_left_out)
+            return Account(_units(own.spent_rho), _units(own.budget_rho), *counters), [
+                (each.sequence or 0, each.outcome, _units(each.charged_rho or Decimal(0))) for each in receipts
+            ]
 
     def lower(self, dataset: str, limits: Mapping[str, int]) -> None:
         pairs = zip(self._individual_clients(dataset, list(limits)), limits.values(), strict=True)
-        _each(pairs, lambda pair: pair[0].me.lower(dataset=dataset, limit_rho=_rho(pair[1])))
+        # A double has all digits of so few units, and so has its Decimal.
+        _each(pairs, lambda pair: pair[0].me.lower(dataset=dataset, limit_rho=Decimal(pair[1] / UNITS_PER_RHO)))
 
     def set_paused(self, dataset: str, people: Sequence[str], *, is_paused: bool) -> None:
         clients = self._individual_clients(dataset, people)
@@ -176,14 +168,14 @@ def _document(dataset: str, query: Query) -> Any:  # noqa: ANN401 - a written qu
     if isinstance(query.law, Laplace):
         select = histogram(COLUMN, values=[value for each in query.coordinates for value in each])
         return {"dataset": dataset, "select": select, "scale": query.law.size}
-    rule = {} if query.rule is None else {"rule": query.rule}
-    matrix = {
+    matrix = {  # in which, unlike in a list of weights, a row may be empty
         "starts": [0, *accumulate(map(len, query.coordinates))],
         "indices": [value for each in query.coordinates for value in each],
         "values": [weight for each in query.coordinates for weight in each.values()],
     }
     select = Item({"linear": {"column": COLUMN, "matrix": matrix}})
-    return {"dataset": dataset, "select": select, "from_": query.table, "sigma": query.law.size, **rule}
+    asked = {"dataset": dataset, "select": select, "from_": query.table, "sigma": query.law.size}
+    return asked if query.rule is None else {**asked, "rule": query.rule}
 
 
 def _released(answer: Answer | APIStatusError) -> Released:
@@ -198,10 +190,6 @@ def _released(answer: Answer | APIStatusError) -> Released:
     )
 
 
-def _account(spent: int, limit: int, charged: int, left_out: int) -> Account:
-    return Account(spent=spent, limit=limit, charged=charged, left_out=left_out)
-
-
 def _units(rho: Decimal) -> int:
     """Rho in units. Raises ValueError where it is no whole number of them."""
     units = Fraction(rho) * UNITS_PER_RHO
@@ -210,31 +198,25 @@ def _units(rho: Decimal) -> int:
     return units.numerator
 
 
-def _rho(units: int) -> Decimal:
-    """Units in rho, with all their digits."""
-    with localcontext(prec=80):
-        return Decimal(units) / UNITS_PER_RHO
-
-
 def _listed(document: Mapping[str, Any], path: str, name: str) -> tuple[str, ...]:
     """The values, or kinds of objects, that a field of the body of a POST may have; each reference is followed once."""
-    seen: set[str] = set()
+    schemas, seen = document["components"]["schemas"], set[str]()
 
-    def resolved(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A schema itself, where it is a reference to one of the document's; nothing where that was seen before."""
-        while "$ref" in schema:
-            kind = schema["$ref"].rpartition("/")[2]
-            schema = {} if kind in seen else document["components"]["schemas"][kind]
+    def parts(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """A schema and those that it is one of, by reference or in place."""
+        kind = schema.get("$ref", "").rpartition("/")[2]
+        if kind and kind not in seen:
             seen.add(kind)
-        return schema
+            yield from parts(schemas[kind])
+        yield schema
+        for part in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+            yield from parts(part)
 
-    def texts(schema: Mapping[str, Any]) -> Iterator[str]:
-        schema = resolved(schema)
-        yield from (each for each in (*schema.get("enum", ()), schema.get("const")) if isinstance(each, str))
-        kinds = [each for name, each in schema.get("properties", {}).items() if name == "kind"]
-        for part in (*schema.get("anyOf", ()), *schema.get("oneOf", ()), *kinds):
-            yield from texts(part)
+    def members(schema: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+        """The parts of a member of an object."""
+        return [each for part in parts(schema) for each in parts(part.get("properties", {}).get(name, {}))]
 
-    body = document["paths"].get(path, {}).get("post", {}).get("requestBody", {})
-    schema = body.get("content", {}).get("application/json", {}).get("schema", {})
-    return tuple(dict.fromkeys(texts(resolved(schema).get("properties", {}).get(name, {}))))
+    body = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    found = [each for part in members(body, name) for each in (part, *members(part, "kind"))]
+    texts = [each for part in found for each in (*part.get("enum", ()), part.get("const"))]
+    return tuple(dict.fromkeys(each for each in texts if isinstance(each, str)))

@@ -7,11 +7,9 @@ from dataclasses import asdict
 from typing import Final
 
 from sparing._printable import printable, printable_json
+from sparing_audit.accountings import OF_RULES
 from sparing_audit.audit import AuditReport, Part
-from sparing_audit.checks import MU, P_MIN, Check
-from sparing_audit.game import RHO
-
-__all__ = ["as_json", "as_text"]
+from sparing_audit.checks import P_MIN, Check
 
 NAME_WIDTH: Final = 18
 
@@ -27,7 +25,7 @@ def as_json(report: AuditReport) -> str:
         "passed": report.passed,
         "victims": report.victims,
         "seed": report.seed,
-        "budget": {"rho": RHO, "mu": MU},
+        "budget": {"rho": OF_RULES.amount, "mu": OF_RULES.deviation},
         "offered": asdict(report.offered),
         "rules": [{"rule": part.rule, **_document(part)} for part in report.rules],
         "accountings": [

@@ -8,28 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
-from sparing import APIStatusError as Refused
+from sparing import APIStatusError, Dataset
 from sparing_audit.accountings import Accounting
 from sparing_audit.laws import Doubles
 from sparing_audit.noise import Law
 
-__all__ = [
-    "ANALYSTS",
-    "Account",
-    "Description",
-    "Offered",
-    "OwnAccount",
-    "Query",
-    "Refused",
-    "Released",
-    "Service",
-    "Table",
-    "Values",
-]
-
+Refused = APIStatusError
 Table = Literal["people", "rows"]
 Values = Sequence[tuple[str, int | None]]
 """People by their keys, each with a value of the column `coordinate`; None is NULL, that is a blank record."""
+
+Receipts = Sequence[tuple[int, str, int]]
+"""For each query its sequence, the outcome and the charge in units."""
 
 ANALYSTS: Final = 2
 """How many analysts the audit asks as, numbered from 0."""
@@ -43,15 +33,6 @@ class Offered:
     queries: tuple[str, ...]
     accountings: tuple[str, ...] = ()
     mechanisms: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Description:
-    """A dataset as its description has it: the accounting as JSON, and the amount in which charges are told."""
-
-    accounting: object
-    unit: str
-    budget_units: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,22 +58,14 @@ class Released:
     grid: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Account:
-    """One account as the curator sees it, in units."""
+    """One account, in units."""
 
     spent: int
     limit: int
     charged: int  # queries that charged it
     left_out: int  # queries that left it out
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnAccount:
-    """An account as the individual itself reads it."""
-
-    account: Account
-    receipts: Sequence[tuple[int, str, int]]  # of each query its sequence, the outcome and the charge in units
 
 
 class Service(Protocol):
@@ -104,10 +77,8 @@ class Service(Protocol):
     def offered(self) -> Offered:
         """The rules, accountings and mechanisms that the service's own document lists."""
 
-    def register(
-        self, dataset: str, *, rule: str, people: int, amount: float, accounting: Accounting | None = None
-    ) -> Description:
-        """Register a dataset with a budget of an accounting, or of the service's own choice.
+    def register(self, dataset: str, *, rule: str, people: int, accounting: Accounting) -> Dataset:
+        """Register a dataset with the budget of an accounting.
 
         It has a table of people and one of rows, each with a column `coordinate` of twice as many values as people.
         """
@@ -129,7 +100,7 @@ class Service(Protocol):
     def ledger(self, dataset: str) -> Mapping[int, tuple[int, int]]:
         """How many individuals each query charged and left out, by sequence."""
 
-    def own_account(self, dataset: str, person: str) -> OwnAccount:
+    def own_account(self, dataset: str, person: str) -> tuple[Account, Receipts]:
         """The account and the receipts that a person's own key reads."""
 
     def lower(self, dataset: str, limits: Mapping[str, int]) -> None:

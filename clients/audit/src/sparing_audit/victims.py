@@ -1,6 +1,6 @@
 """The people of an audit's dataset: whose victims they are, whether they are in the data, and what they would add."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from sparing_audit.adversaries import ADVERSARIES, ROWS, Act
 from sparing_audit.laws import Booleans, Places
 from sparing_audit.service import Table
-
-__all__ = ["ROWS_MAX", "VICTIMS_MIN", "Victims", "drawn_victims"]
 
 ROWS_MAX: Final = 4
 VICTIMS_MIN: Final = 8 * len(ADVERSARIES)
@@ -36,6 +34,12 @@ class Victims:
     def of(self, name: str) -> Places:
         """The places of an adversary's victims."""
         return np.flatnonzero(self.adversary == name)
+
+    def groups(self) -> Iterator[tuple[str | None, Places]]:
+        """The places of all victims, under no name, and of each adversary's, under its name."""
+        yield None, np.arange(len(self.keys))
+        for name in dict.fromkeys(self.adversary.tolist()):
+            yield name, self.of(name)
 
     def in_table(self, table: Table) -> Places:
         """The places of the victims with records in a table."""
