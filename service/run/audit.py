@@ -78,7 +78,7 @@ def _audited(url: str, curator_key: str, wishes: Wishes, tell: Tell) -> Verdict:
                 accountings=tuple(outside.ACCOUNTINGS) if wishes.accountings is None else wishes.accountings,
                 heard=tell,
             )
-    except (outside.Refused, SparingError, ValueError) as error:
+    except (SparingError, ValueError) as error:
         raise AuditUndone(str(error) or type(error).__name__) from error
     return Verdict(passed=report.passed, text=outside.as_text(report), json=outside.as_json(report))
 

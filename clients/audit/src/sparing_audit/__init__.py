@@ -4,16 +4,5 @@ from sparing_audit.accountings import ACCOUNTINGS
 from sparing_audit.audit import RULES, AuditReport, run_audit
 from sparing_audit.remote import RemoteService
 from sparing_audit.report import as_json, as_text
-from sparing_audit.service import Refused, Service
 
-__all__ = [
-    "ACCOUNTINGS",
-    "RULES",
-    "AuditReport",
-    "Refused",
-    "RemoteService",
-    "Service",
-    "as_json",
-    "as_text",
-    "run_audit",
-]
+__all__ = ["ACCOUNTINGS", "RULES", "AuditReport", "RemoteService", "as_json", "as_text", "run_audit"]
