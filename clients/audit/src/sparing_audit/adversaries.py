@@ -40,13 +40,13 @@ class Choice:
     room: Places  # (k,) the largest offer that is affordable now, or the largest of all
 
     def all(self, pick: int) -> Places:
-        """The same pick for every victim."""
+        """One pick for all victims."""
         return np.full(self.room.size, pick, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View(Choice):
-    """The same before a query: `room` is the longest vector that is affordable now, in the unit of the weights."""
+    """An adversary's view before a query: `room` is the longest vector that is affordable, in the unit of weights."""
 
     full: int  # the longest vector that an untouched budget pays for at this sigma
     is_dyadic: bool  # whether charges at this sigma are whole without rounding

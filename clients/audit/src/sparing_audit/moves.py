@@ -21,7 +21,7 @@ SIGMAS: Final = (DYADIC, 4099.7, DYADIC, 5793.1)
 TURNS, REST_FROM = 24, 20
 """The turns of the schedule, and the one from which on the adversaries ask for all that is left."""
 TURNS_OF_OFFERS, OFFERS_REST_FROM = 18, 9
-"""The same of the turns of offers."""
+"""The turns of offers, and the one from which on the adversaries ask for all that is left."""
 AHEAD: Final = 1.0
 """The loss, in nats, from which an adversary under a rule takes itself to be ahead."""
 ROWS_EVERY: Final = 3
