@@ -9,7 +9,7 @@ from sparing_papers.feldman_zrnic_digits import CHOSEN, EPSILONS, PRINTED, compu
 from sparing_papers.figure import Request
 from sparing_papers.made_up import made_up_digits
 
-REQUEST = Request(seed=1, quick=True, digits=made_up_digits(1, individuals=150, tests=60), is_made_up=True)
+REQUEST = Request(seed=1, quick=True, digits=made_up_digits(1, individuals=150, tests=60))
 
 
 @pytest.mark.parametrize(("epsilon", "regime"), CHOSEN)

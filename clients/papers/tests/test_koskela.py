@@ -17,7 +17,7 @@ from sparing_papers.koskela import (
 )
 from sparing_papers.made_up import made_up_digits
 
-REQUEST = Request(seed=1, quick=True, digits=made_up_digits(1), is_made_up=True)
+REQUEST = Request(seed=1, quick=True, digits=made_up_digits(1))
 
 
 @pytest.mark.parametrize("table", [compute_figure_3(REQUEST), compute_figure_4(REQUEST)], ids=["3", "4"])

@@ -12,6 +12,7 @@ from sparing_papers.descent import fit
 from sparing_papers.figure import Request
 from sparing_papers.koskela_descent import (
     CERTIFIED,
+    DIGITS,
     EPSILON,
     FACTORS,
     compute_curves,
@@ -20,10 +21,9 @@ from sparing_papers.koskela_descent import (
     descent,
     epsilon_shares,
 )
-from sparing_papers.koskela_digits import DIGITS
 from sparing_papers.made_up import made_up_digits
 
-REQUEST = Request(seed=1, quick=True, digits=made_up_digits(1, individuals=200, tests=100), is_made_up=True)
+REQUEST = Request(seed=1, quick=True, digits=made_up_digits(1, individuals=200, tests=100))
 FEW = replace(REQUEST, digits=made_up_digits(1, individuals=50, tests=10))
 
 

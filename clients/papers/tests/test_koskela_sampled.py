@@ -7,7 +7,7 @@ from sparing_papers.figure import Request, Table
 from sparing_papers.koskela_sampled import compute_figure_1
 from sparing_papers.made_up import made_up_digits
 
-REQUEST = Request(seed=1, quick=True, digits=made_up_digits(1, individuals=300, tests=10), is_made_up=True)
+REQUEST = Request(seed=1, quick=True, digits=made_up_digits(1, individuals=300, tests=10))
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ def fitted() -> ServedFit:
 
 def test_the_accounts_add_up_to_the_ledger(fitted: ServedFit) -> None:
     """Exactly in units: in sum, and individual by individual; and nobody has spent more than the limit."""
-    assert fitted.ledger_units == int(fitted.spent_units.sum()) > int(fitted.spent_by_fit.sum()) > 0
+    assert int(fitted.ledger_by_slot.sum()) == int(fitted.spent_units.sum()) > int(fitted.spent_by_fit.sum()) > 0
     assert np.array_equal(fitted.ledger_by_slot, fitted.spent_units)
     assert fitted.spent_units.max() <= fitted.limit_units
     assert len(fitted.asked) == 2 * CERTIFIED
@@ -97,7 +97,6 @@ def test_a_charge_by_hand() -> None:
         spent_by_fit=np.zeros(1, dtype=np.int64),
         spent_units=np.zeros(1, dtype=np.int64),
         limit_units=2**50,
-        ledger_units=0,
         ledger_by_slot=np.zeros(1, dtype=np.int64),
         active={},
     )

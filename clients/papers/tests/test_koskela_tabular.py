@@ -17,17 +17,18 @@ from sparing_papers.koskela_descent import (
     EPSILON,
     FACTORS,
     STEPS,
+    TABULAR,
     compute_curves,
     compute_figure_2,
     compute_histograms,
     descent,
 )
-from sparing_papers.koskela_tabular import TABULAR, changes, choose
+from sparing_papers.koskela_tabular import changes, choose
 from sparing_papers.made_up import made_up_digits
 from sparing_papers.tabular import BRACKETS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "papers.md").read_text(encoding="utf-8")
-REQUEST = Request(seed=SEED, quick=True, digits=made_up_digits(1, individuals=20, tests=20), is_made_up=True)
+REQUEST = Request(seed=SEED, quick=True, digits=made_up_digits(1, individuals=20, tests=20))
 DATA = TABULAR.data(REQUEST)
 CLIPS = dict(zip(("half", "chosen", "twice", "five times"), FACTORS, strict=True))
 

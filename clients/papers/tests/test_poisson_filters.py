@@ -21,7 +21,7 @@ WORDS = {"order": "order 18", "gdp": "Gaussian DP"}
 @pytest.fixture(scope="module")
 def table() -> Table:
     """The figure's numbers."""
-    return compute_filters(Request(seed=1, quick=True, digits=DIGITS, is_made_up=True))
+    return compute_filters(Request(seed=1, quick=True, digits=DIGITS))
 
 
 def test_the_order_is_that_of_the_most_certified_steps() -> None:

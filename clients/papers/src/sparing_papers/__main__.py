@@ -27,26 +27,23 @@ from sparing_papers import (
     feldman_zrnic,
     feldman_zrnic_digits,
     koskela,
-    koskela_digits,
+    koskela_descent,
     koskela_sampled,
     koskela_served,
-    koskela_tabular,
     poisson_filters,
 )
 from sparing_papers.counted import served
 from sparing_papers.digits import read_digits
 from sparing_papers.figure import PaperFigure, Request
-from sparing_papers.labelled import Labelled
 from sparing_papers.made_up import made_up_digits
-from sparing_papers.style import names, save, save_numbers, save_small
+from sparing_papers.style import save, save_numbers, save_small
 
 FIGURES: Final = [
     *accountants.FIGURES,
     *koskela_sampled.FIGURES,
     *poisson_filters.FIGURES,
     *koskela.FIGURES,
-    *koskela_digits.FIGURES,
-    *koskela_tabular.FIGURES,
+    *koskela_descent.FIGURES,
     *koskela_served.FIGURES,
     *feldman_zrnic.FIGURES,
     *feldman_zrnic_digits.FIGURES,
@@ -64,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for each in (each for each in figures if unread and each.needs_digits):
         console.print(f"{each.name} is left out: it needs --digits FILE.npz")
     figures = [each for each in figures if not (unread and each.needs_digits)]
-    digits = _digits(wished, needed=any(each.needs_digits for each in figures))
+    is_read = not wished.quick and any(each.needs_digits for each in figures)
     wished.out.mkdir(parents=True, exist_ok=True)
     _save_seeds(wished, figures)
     began = time.monotonic()
@@ -74,8 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         request = Request(
             seed=wished.seed,
             quick=wished.quick,
-            digits=digits,
-            is_made_up=wished.quick,
+            digits=read_digits(wished.digits) if is_read else made_up_digits(wished.seed),
             served=lambda: nullcontext(running()),
         )
         task = progress.add_task("figures", total=sum(each.share for each in figures))
@@ -98,12 +94,6 @@ def _options() -> argparse.ArgumentParser:
     return options
 
 
-def _digits(wished: argparse.Namespace, *, needed: bool) -> Labelled:
-    if wished.quick or not needed:
-        return made_up_digits(wished.seed)
-    return read_digits(wished.digits)
-
-
 def _one(figure: PaperFigure, request: Request, wished: argparse.Namespace, progress: Progress, task: TaskID) -> None:
     done = progress.tasks[0].completed
     progress.update(task, description=figure.name)
@@ -112,7 +102,7 @@ def _one(figure: PaperFigure, request: Request, wished: argparse.Namespace, prog
         progress.update(task, completed=done + share * figure.share)
 
     table = figure.compute(replace(request, tell=tell))
-    progress.console.print(f"{figure.title}: {names(save(figure, table, wished.out))}")
+    progress.console.print(f"{figure.title}: {', '.join(file.name for file in save(figure, table, wished.out))}")
     if wished.docs:
         folder = ROOT / "docs" / "figures"
         folder.mkdir(exist_ok=True)

@@ -11,7 +11,7 @@ from typing import Final
 from matplotlib.figure import Figure
 
 from sparing.research.admitted_steps import AdmittedSteps, admitted_steps
-from sparing_papers.figure import Cell, PaperFigure, Request, Table
+from sparing_papers.figure import PaperFigure, Request, Rows, Table, tabulated
 from sparing_papers.style import BLUE, GREY, INK, ORANGE, TEAL, plain
 
 __all__ = ["FIGURES", "WORKLOADS", "compute_admitted"]
@@ -42,14 +42,12 @@ SHOWN_MAX: Final = (980, 980, 980, 3500)
 """The ends of the axes, with room for the numbers: one for the workloads of equal signal, and one for the last."""
 
 
-def compute_admitted(request: Request) -> Table:
+@tabulated("workload", "accountant", "steps")
+def compute_admitted(request: Request) -> Rows:
     """The most steps within (1, 1e-5), by workload and accountant; nothing is random, and nothing coarser if quick."""
-    rows: list[tuple[Cell, ...]] = []
-    for done, (name, (mu, rate)) in enumerate(WORKLOADS.items(), start=1):
+    for _, (name, (mu, rate)) in request.parts(list(WORKLOADS.items())):
         found: AdmittedSteps = admitted_steps(mu, rate=rate, epsilon=EPSILON, delta=DELTA)
-        rows += [(name, accountant, steps) for accountant, steps in found._asdict().items()]
-        request.tell(done / len(WORKLOADS))
-    return Table(header=("workload", "accountant", "steps"), rows=rows)
+        yield from ((name, accountant, steps) for accountant, steps in found._asdict().items())
 
 
 def draw_admitted(figure: Figure, table: Table) -> None:
@@ -69,10 +67,9 @@ def draw_admitted(figure: Figure, table: Table) -> None:
                 linestyle="-" if is_bound else "--",
             )
             axes.text(steps + shown_max / 60, place, f"{steps:,.0f}", color=colour, va="center", fontsize=9.5)
-        axes.set_xlim(0, shown_max)
-        axes.set_xticks([0, 400, 800] if shown_max < 1000 else [0, 1500, 3000])
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        plain(axes, TITLES[name], x="steps", y="", grid="x")
+        ticks = [0, 400, 800] if shown_max < 1000 else [0, 1500, 3000]
+        plain(axes, TITLES[name], x="steps", y="", grid="x", xlim=(0, shown_max), xticks=ticks)
     panels[0].set_yticks(list(places), [words for words, _ in WORDS.values()])
     for tick, (_, colour) in zip(panels[0].get_yticklabels(), WORDS.values(), strict=True):
         tick.set_color(colour)

@@ -26,11 +26,10 @@ __all__ = [
     "Descent",
     "Fit",
     "LinearLoss",
-    "accuracy",
     "area_under_curve",
     "fit",
-    "logistic",
     "losses",
+    "percent_right",
     "softmax",
 ]
 
@@ -135,9 +134,9 @@ def _summed(
     return total, left
 
 
-def accuracy(features: Floats, labels: Labels, parameters: Doubles) -> float:
-    """The share of images of which the digit is predicted."""
-    return float(np.mean((features @ parameters.T.astype(np.float32)).argmax(axis=1) == labels))
+def percent_right(features: Floats, labels: Labels, parameters: Doubles) -> float:
+    """The percentage of images of which the digit is predicted."""
+    return 100 * float(np.mean((features @ parameters.T.astype(np.float32)).argmax(axis=1) == labels))
 
 
 def area_under_curve(features: Floats, labels: Labels, parameters: Doubles) -> float:
@@ -170,13 +169,6 @@ def softmax(features: Floats, parameters: Doubles) -> Floats:
     return scores
 
 
-def logistic(features: Floats, parameters: Doubles) -> Floats:
-    """The probabilities (n, 1) that a model with one row of parameters gives to label 1."""
-    scores = features @ parameters.T.astype(np.float32)
-    found: Floats = np.float32(0.5) * (1 + np.tanh(scores / 2))
-    return found
-
-
 def _softmax_errors(features: Floats, labels: Labels, parameters: Doubles) -> Floats:
     errors = softmax(features, parameters)
     errors[np.arange(len(errors)), labels] -= 1
@@ -184,7 +176,8 @@ def _softmax_errors(features: Floats, labels: Labels, parameters: Doubles) -> Fl
 
 
 def _logistic_errors(features: Floats, labels: Labels, parameters: Doubles) -> Floats:
-    return logistic(features, parameters) - labels[:, None].astype(np.float32)
+    scores = features @ parameters.T.astype(np.float32)
+    return np.float32(0.5) * (1 + np.tanh(scores / 2)) - labels[:, None].astype(np.float32)
 
 
 def _logistic_losses(features: Floats, labels: Labels, parameters: Doubles) -> Doubles:

@@ -6,9 +6,11 @@ Laplace noise with a scale of 100; they are priced as any 0.01-DP step (rho is e
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 from service.accounting.accountings import GAUSSIAN, Accounting, ConcentratedAccounting
 from service.core.charge import UNITS_PER_RHO
 from service.core.laplace import laplace_worst_case_units
-from sparing_papers.figure import Cell, PaperFigure, Request, Table
+from sparing_papers.figure import PaperFigure, Request, Rows, Table, tabulated
 from sparing_papers.style import BLUE, GREY, INK, ORANGE, TEAL, label, plain
 
 __all__ = ["FIGURES", "counter_reading", "discretised_reading", "rogers_steps"]
@@ -46,6 +48,7 @@ def laplace_units(accounting: Accounting) -> int:
 def rogers_steps(epsilon: float, delta: float, step: float) -> int:
     """The steps of epsilon `step` before the filter of Rogers et al. halts, as Feldman and Zrnic print it in §4.3."""
     log = math.log(1 / delta)
+    steps_max = math.ceil(2 * epsilon / (step * math.expm1(step)))
     constant = epsilon**2 / (28.04 * log)
 
     def halts(steps: int) -> bool:
@@ -53,18 +56,11 @@ def rogers_steps(epsilon: float, delta: float, step: float) -> int:
         spread = 2 * (squares + constant) * (1 + 0.5 * math.log1p(squares / constant)) * log
         return 0.5 * steps * step * math.expm1(step) + math.sqrt(spread) > epsilon
 
-    low, high = 0, 1
-    if halts(0):
-        return 0
-    while not halts(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if halts(middle) else (middle, high)
-    return low
+    return max(bisect_left(range(steps_max), True, key=halts) - 1, 0)  # noqa: FBT003 - what is looked for
 
 
-def compute_filters(request: Request) -> Table:
+@tabulated("steps", "filter", "epsilon", "k")
+def compute_filters(request: Request) -> Rows:
     """The most steps by epsilon, for Gaussian noise at sigma 100 and for pure steps of 0.01."""
     simple, optimal = ConcentratedAccounting(conversion="simple"), ConcentratedAccounting()
     count_units = math.ceil(Fraction(UNITS_PER_RHO, 2 * 100**2))
@@ -80,13 +76,10 @@ def compute_filters(request: Request) -> Table:
         ("pure", "sum"): lambda epsilon: math.floor(Fraction(epsilon) / STEP_EPSILON),
     }
     points = 11 if request.quick else 101
-    rows: list[tuple[Cell, ...]] = []
-    for done, ((noise, name), steps) in enumerate(ways.items()):
+    for _, ((noise, name), steps) in request.parts(list(ways.items())):
         for number in range(1, points):
             epsilon = Decimal(number) * Decimal(repr(EPSILON_MAX)) / (points - 1)
-            rows.append((noise, name, float(epsilon), steps(epsilon)))
-        request.tell((done + 1) / len(ways))
-    return Table(header=("steps", "filter", "epsilon", "k"), rows=rows)
+            yield noise, name, float(epsilon), steps(epsilon)
 
 
 LABELS: Final = {
@@ -110,10 +103,15 @@ def draw_filters(figure: Figure, table: Table) -> None:
                 epsilons, steps = table.columns(noise, name)
                 axes.plot(epsilons, steps, line, color=colour, linewidth=1.8)
                 label(axes, f"{words}: {steps[-1]:.0f}", (epsilons[-1] + 0.02, steps[-1]), colour)
-        axes.set_xlim(0, 1.66)
-        axes.set_ylim(0, None)
-        axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
-        plain(axes, title, x="ε, at δ = 10⁻⁵", y="steps that an individual can pay for")
+        plain(
+            axes,
+            title,
+            x="ε, at δ = 10⁻⁵",
+            y="steps that an individual can pay for",
+            xlim=(0, 1.66),
+            ylim=(0, None),
+            xticks=[0, 0.25, 0.5, 0.75, 1],
+        )
 
 
 STEP_RHO: Final = 0.005
@@ -144,21 +142,18 @@ def counter_reading(charges: Sequence[float], step: float) -> list[float]:
     return readings
 
 
-def compute_odometers(request: Request) -> Table:
+@tabulated("curve", "query or delta", "rho or share")
+def compute_odometers(request: Request) -> Rows:
     """Readings along one made-up account, and how often the loss is above a bound at some time."""
     source = np.random.default_rng([request.seed, 5])
     charges = (STEP_RHO * source.beta(0.5, 2.5, CHARGES)).tolist()
     restarting = counter_reading(charges, STEP_RHO)
-    rows: list[tuple[Cell, ...]] = []
-    spent = 0.0
-    for number, (charge, reading) in enumerate(zip(charges, restarting, strict=True), start=1):
-        spent += charge
-        rows.append(("spent", number, spent))
-        rows.append(("rounded up", number, discretised_reading(spent, STEP_RHO)))
-        rows.append(("restarting", number, reading))
+    for number, (spent, reading) in enumerate(zip(accumulate(charges), restarting, strict=True), start=1):
+        yield "spent", number, spent
+        yield "rounded up", number, discretised_reading(spent, STEP_RHO)
+        yield "restarting", number, reading
     for name, shares in exceeded_shares(source, request).items():
-        rows += [(name, delta, share) for delta, share in zip(NOMINAL, shares.tolist(), strict=True)]
-    return Table(header=("curve", "query or delta", "rho or share"), rows=rows)
+        yield from ((name, delta, share) for delta, share in zip(NOMINAL, shares.tolist(), strict=True))
 
 
 def exceeded_shares(source: np.random.Generator, request: Request) -> dict[str, NDArray[np.float64]]:
@@ -206,10 +201,15 @@ def _draw_readings(axes: Axes, table: Table) -> None:
         numbers, found = table.columns(name)
         axes.step(numbers, found, where="post", color=colour, linewidth=1.8)
         label(axes, words, (numbers[-1] + 1, found[-1] + dy), colour)
-    axes.set_xlim(0, 88)
-    axes.set_xticks(range(0, 61, 20))
-    axes.set_ylim(0, None)
-    plain(axes, f"Odometers in steps of {STEP_RHO}", x="queries that charged one individual", y="rho")
+    plain(
+        axes,
+        f"Odometers in steps of {STEP_RHO}",
+        x="queries that charged one individual",
+        y="rho",
+        xlim=(0, 88),
+        ylim=(0, None),
+        xticks=range(0, 61, 20),
+    )
 
 
 def _draw_shares(axes: Axes, table: Table) -> None:

@@ -22,8 +22,8 @@ from matplotlib.figure import Figure
 
 from service.accounting.accountings import ConcentratedAccounting
 from service.core.charge import UNITS_PER_RHO
-from sparing_papers.descent import Descent, accuracy, fit
-from sparing_papers.figure import Cell, PaperFigure, Request, Table
+from sparing_papers.descent import Descent, fit, percent_right
+from sparing_papers.figure import PaperFigure, Request, Rows, Table, tabulated
 from sparing_papers.style import BLUE, GREY, INK, ORANGE, PALE, label, plain
 
 __all__ = ["CHOSEN", "FIGURES", "PRINTED", "descent"]
@@ -88,39 +88,33 @@ def descent(epsilon: str, regime: Regime, *, steps: int | None = None) -> Descen
     )
 
 
-def compute_table(request: Request) -> Table:
+@tabulated("source", "regime", "epsilon", "gd", "gd_sd", "filtered", "filtered_sd", "certified", "steps")
+def compute_table(request: Request) -> Rows:
     """Mean accuracy on the test images and its deviation, beside the printed ones."""
-    trials = 2 if request.quick else TRIALS
-    rows: list[tuple[Cell, ...]] = []
-    cells = [(epsilon, regime) for regime in REGIMES for epsilon in EPSILONS]
-    for done, (epsilon, regime) in enumerate(cells):
+    own, trials = request.digits, range(2 if request.quick else TRIALS)
+    cells = [(regime, epsilon) for regime in REGIMES for epsilon in EPSILONS]
+    for part, (number, (regime, epsilon)) in request.parts(list(enumerate(cells))):
         settings = descent(epsilon, regime)
-        found = np.zeros((trials, 2))
-        for trial in range(trials):
-            made = fit(request.digits, settings, [request.seed, trial, done], kept=[settings.certified])
+        found = np.zeros((len(trials), 2))
+        for told, trial in part.parts(trials):
+            made = fit(own, settings, [request.seed, trial, number], kept=[settings.certified], tell=told.tell)
             for column, step in enumerate((settings.certified, settings.steps)):
-                own = request.digits
-                found[trial, column] = 100 * accuracy(own.test, own.test_labels, made.parameters[step])
-            request.tell((done + (trial + 1) / trials) / len(cells))
+                found[trial, column] = percent_right(own.test, own.test_labels, made.parameters[step])
         means, deviations = found.mean(axis=0).tolist(), found.std(axis=0, ddof=1).tolist()
         ours = means[0], deviations[0], means[1], deviations[1]
-        rows.append(("here", regime, epsilon, *ours, settings.certified, settings.steps))
-    rows += [("paper", regime, epsilon, *numbers, "", "") for (epsilon, regime), numbers in PRINTED.items()]
-    header = ("source", "regime", "epsilon", "gd", "gd_sd", "filtered", "filtered_sd", "certified", "steps")
-    return Table(header=header, rows=rows)
+        yield "here", regime, epsilon, *ours, settings.certified, settings.steps
+    yield from (("paper", regime, epsilon, *numbers, "", "") for (epsilon, regime), numbers in PRINTED.items())
 
 
-def compute_figure_1(request: Request) -> Table:
+@tabulated("regime", "epsilon", "step", "active")
+def compute_figure_1(request: Request) -> Rows:
     """The individuals with something left before each step of one run."""
-    rows: list[tuple[Cell, ...]] = []
     asked = [(epsilon, regime) for epsilon in ("0.3", "0.5") for regime in REGIMES[:2]]
-    for done, (epsilon, regime) in enumerate(asked):
+    for part, (number, (epsilon, regime)) in request.parts(list(enumerate(asked))):
         settings = descent(epsilon, regime, steps=2 * CHOSEN[epsilon, "tuned"].steps_of_budget)
-        made = fit(request.digits, settings, [request.seed, 1, done])
-        request.tell((done + 1) / len(asked))
-        rows += [(regime, epsilon, step, active) for step, active in enumerate(made.active, start=1)]
-        rows.append((f"{regime}, certified", epsilon, settings.certified, made.active[settings.certified - 1]))
-    return Table(header=("regime", "epsilon", "step", "active"), rows=rows)
+        made = fit(request.digits, settings, [request.seed, 1, number], tell=part.tell)
+        yield from ((regime, epsilon, step, active) for step, active in enumerate(made.active, start=1))
+        yield f"{regime}, certified", epsilon, settings.certified, made.active[settings.certified - 1]
 
 
 def draw_table(figure: Figure, table: Table) -> None:
@@ -134,9 +128,8 @@ def draw_table(figure: Figure, table: Table) -> None:
                 for cell in cells:
                     _cell(axes, number + dy, [float(each) for each in cell], colour)
         axes.set_yticks(range(len(EPSILONS)), [f"ε = {epsilon}" for epsilon in EPSILONS] if regime == "tuned" else [])
-        axes.set_ylim(2.6, -0.6)
         axes.margins(x=0.12)
-        plain(axes, title, x="right, of the test images, %", y="", grid="x")
+        plain(axes, title, x="right, of the test images, %", y="", grid="x", ylim=(2.6, -0.6))
         for tick in axes.get_yticklabels():
             tick.set_color(INK)
     words = "blue: here, softmax regression   grey: the paper's network   hollow: without the filter   filled: with it"
@@ -170,9 +163,9 @@ def draw_figure_1(figure: Figure, table: Table) -> None:
                 colour,
             )
         axes.axhline(0, color=PALE)
-        plain(axes, f"ε = {epsilon}, δ = 10⁻⁵", x="step", y="individuals with budget left" if epsilon == "0.3" else "")
+        y = "individuals with budget left" if epsilon == "0.3" else ""
+        plain(axes, f"ε = {epsilon}, δ = 10⁻⁵", x="step", y=y, ylim=(0, None))
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        axes.set_ylim(0, None)
 
 
 FIGURES: Final = [

@@ -1,17 +1,22 @@
 """A figure of a paper: a table of numbers, made from a request, and a drawing of the table."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial, wraps
+from typing import ParamSpec, TypeVar
 
 from matplotlib.figure import Figure
 
 from sparing_papers.counted import Served, served
 from sparing_papers.labelled import Labelled
 
-__all__ = ["Cell", "PaperFigure", "Request", "Table"]
+__all__ = ["Cell", "PaperFigure", "Request", "Rows", "Table", "tabulated"]
 
 Cell = str | int | float
+Rows = Iterator[tuple[Cell, ...]]
+T = TypeVar("T")
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +38,19 @@ class Table:
         return list(zip(*self.series(*key), strict=True))
 
 
+def tabulated(*header: str) -> Callable[[Callable[P, Iterable[tuple[Cell, ...]]]], Callable[P, Table]]:
+    """Turns a function that yields rows into one that returns the table of them, under this header."""
+
+    def decorated(rows: Callable[P, Iterable[tuple[Cell, ...]]]) -> Callable[P, Table]:
+        @wraps(rows)
+        def table(*args: P.args, **kwargs: P.kwargs) -> Table:
+            return Table(header=header, rows=list(rows(*args, **kwargs)))
+
+        return table
+
+    return decorated
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """The wishes of a reader, and where progress is told."""
@@ -40,9 +58,18 @@ class Request:
     seed: int
     quick: bool  # coarser, for a test: seconds instead of minutes
     digits: Labelled
-    is_made_up: bool  # whether the digits are generated ones, in the place of a file
     tell: Callable[[float], None] = field(default=lambda _: None)  # the share that is done
     served: Callable[[], AbstractContextManager[Served]] = served  # a running service, of its own or shared
+
+    def parts(self, items: Sequence[T]) -> Iterator[tuple["Request", T]]:
+        """Each item with the request for it, whose progress is an equal part of this one's."""
+        for number, item in enumerate(items):
+            part = replace(self, tell=partial(self._tell_of, number, len(items)))
+            yield part, item
+            part.tell(1)
+
+    def _tell_of(self, number: int, parts: int, share: float) -> None:
+        self.tell((number + share) / parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

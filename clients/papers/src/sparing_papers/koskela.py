@@ -20,7 +20,7 @@ from service.accounting.accountings import GAUSSIAN, Accounting, ConcentratedAcc
 from service.accounting.conversions import amount_of_units, delta_of_mu, log_delta_of_order, mu_of_units_exactly
 from service.core.charge import worst_case_units
 from sparing_papers.counted import Promised, answers_until_left_out
-from sparing_papers.figure import Cell, PaperFigure, Request, Table
+from sparing_papers.figure import PaperFigure, Request, Rows, Table, tabulated
 from sparing_papers.style import BLUE, GREY, INK, ORANGE, TEAL, label, logarithmic_deltas, plain
 
 __all__ = ["FIGURES", "admitted_steps", "log_delta_of_all_orders", "log_delta_of_whole_orders"]
@@ -99,17 +99,15 @@ def _grid(first: float, last: float, points: int) -> list[float]:
     return [first + (last - first) * number / (points - 1) for number in range(points)]
 
 
-def _curves(request: Request, steps: Sequence[int], epsilon_max: float) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for done, each in enumerate(steps):
+@tabulated("curve", "k", "epsilon", "delta")
+def _curves(request: Request, steps: Sequence[int], epsilon_max: float) -> Rows:
+    for _, each in request.parts(steps):
         for name, log_delta in CURVES.items():
             epsilons = _grid(0.1, epsilon_max, 15 if request.quick else 81)
-            rows += [(name, each, epsilon, math.exp(log_delta(each, epsilon))) for epsilon in epsilons]
-        request.tell((done + 1) / len(steps))
+            yield from ((name, each, epsilon, math.exp(log_delta(each, epsilon))) for epsilon in epsilons)
     for each in steps:
         for name, accounting in (("rdp", ACCOUNTINGS["zcdp"]), ("gdp", GAUSSIAN)):
-            rows.append((f"{name} at 1e-5", each, accounting.epsilon_of_units(each * STEP_UNITS, DELTA), float(DELTA)))
-    return Table(header=("curve", "k", "epsilon", "delta"), rows=rows)
+            yield f"{name} at 1e-5", each, accounting.epsilon_of_units(each * STEP_UNITS, DELTA), float(DELTA)
 
 
 def compute_figure_3(request: Request) -> Table:
@@ -122,19 +120,18 @@ def compute_figure_4(request: Request) -> Table:
     return _curves(request, STEPS_COMPARED, 1.1)
 
 
-def compute_figure_5(request: Request) -> Table:
+@tabulated("curve", "epsilon", "k")
+def compute_figure_5(request: Request) -> Rows:
     """The most counts by epsilon, and what a service has answered."""
-    rows: list[tuple[Cell, ...]] = []
     for name, accounting in ACCOUNTINGS.items():
         epsilons = _grid(0.01, 0.93, 24 if request.quick else 185)
-        rows += [(name, epsilon, admitted_steps(accounting, Decimal(repr(epsilon)))) for epsilon in epsilons]
+        yield from ((name, epsilon, admitted_steps(accounting, Decimal(repr(epsilon)))) for epsilon in epsilons)
     asked = COUNTED[request.quick]
     promised = [Promised(epsilon=epsilon, delta=str(DELTA), accounting=STATED[name]) for epsilon, name in asked]
     with request.served() as found:
         counted = answers_until_left_out(found, promised, sigma=SIGMA, tell=request.tell)
     for (epsilon, name), answers in zip(asked, counted, strict=True):
-        rows.append((f"{name}, answered by the service", float(epsilon), answers))
-    return Table(header=("curve", "epsilon", "k"), rows=rows)
+        yield f"{name}, answered by the service", float(epsilon), answers
 
 
 def draw_figure_3(figure: Figure, table: Table) -> None:
@@ -160,8 +157,6 @@ def draw_figure_4(figure: Figure, table: Table) -> None:
         _curve(axes, table, steps, colour)
         epsilons, deltas = table.columns("gdp", steps)
         label(axes, f"k = {steps}", (epsilons[-1] + 0.01, deltas[-1]), colour)
-    axes.set_xlim(0.08, 1.24)
-    axes.set_xticks([0.2, 0.4, 0.6, 0.8, 1.0])
     label(
         axes,
         "solid: Gaussian\ndashed: Rényi, all orders\ndotted: Rényi, orders 2 to 32",
@@ -170,7 +165,14 @@ def draw_figure_4(figure: Figure, table: Table) -> None:
         va="bottom",
     )
     logarithmic_deltas(axes)
-    plain(axes, "The same after k counts at σ = 100", x="ε", y="δ (logarithmic scale)")
+    plain(
+        axes,
+        "The same after k counts at σ = 100",
+        x="ε",
+        y="δ (logarithmic scale)",
+        xlim=(0.08, 1.24),
+        xticks=[0.2, 0.4, 0.6, 0.8, 1.0],
+    )
 
 
 def draw_figure_5(figure: Figure, table: Table) -> None:
@@ -196,12 +198,17 @@ def draw_figure_5(figure: Figure, table: Table) -> None:
             ha="right" if name == "gdp" else "left",
             va="top" if name != "gdp" else "bottom",
         )
-    axes.set_xlim(0, 1.24)
-    axes.set_ylim(0, 650)
-    axes.set_xticks([0, 0.2, 0.4, 0.6, 0.8])
     words = "dots: answered by a running service\nbefore it left the individual out;\nnumbers at ε = 0.8 and 0.81563"
     label(axes, words, (0.03, 575), GREY)
-    plain(axes, "The most counts at σ = 100 within (ε, 10⁻⁵)", x="ε", y="counts of one individual, k")
+    plain(
+        axes,
+        "The most counts at σ = 100 within (ε, 10⁻⁵)",
+        x="ε",
+        y="counts of one individual, k",
+        xlim=(0, 1.24),
+        ylim=(0, 650),
+        xticks=[0, 0.2, 0.4, 0.6, 0.8],
+    )
 
 
 def _curve(axes: Axes, table: Table, steps: int, colour: str) -> None:

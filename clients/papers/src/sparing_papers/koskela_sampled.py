@@ -20,7 +20,7 @@ from sparing.research import PoissonDescent, PoissonRun, descend
 from sparing.research.central_limit import central_limit_mu_approximation, upper_mu_approximation
 from sparing.research.privacy_loss import Steps, composed_losses
 from sparing_papers.digits import CLASSES
-from sparing_papers.figure import Cell, PaperFigure, Request, Table
+from sparing_papers.figure import PaperFigure, Request, Rows, Table, tabulated
 from sparing_papers.style import BLUE, ORANGE, TEAL, logarithmic_deltas, plain
 
 __all__ = ["FIGURES", "compute_figure_1", "steps_of"]
@@ -45,7 +45,8 @@ def steps_of(run: PoissonRun, place: int) -> list[Steps]:
     return [Steps(float(charged[cell]), rate, int(counts[cell])) for cell in np.flatnonzero(counts) if cell]
 
 
-def compute_figure_1(request: Request) -> Table:
+@tabulated("curve", "epsilon", "delta, or epsilon")
+def compute_figure_1(request: Request) -> Rows:
     """The epsilons of individuals by both accountants, and the curve of the one whose epsilon is in the middle."""
     people = len(request.digits.train)
     sampled, followed = (0.05, 12) if request.quick else (SAMPLE / people, FOLLOWED)
@@ -71,14 +72,11 @@ def compute_figure_1(request: Request) -> Table:
     both = run.epsilons(delta=DELTA).tolist(), run.loss_epsilons(delta=DELTA).tolist()
     epsilons = list(zip(*both, strict=True))
     middle = sorted(range(followed), key=lambda each: epsilons[each][1])[followed // 2]
-    rows: list[tuple[Cell, ...]] = [("individual, Rényi and loss distribution", *each) for each in epsilons]
-    return Table(
-        header=("curve", "epsilon", "delta, or epsilon"),
-        rows=[*rows, *_curves(steps_of(run, middle), 12 if request.quick else 61)],
-    )
+    yield from (("individual, Rényi and loss distribution", *each) for each in epsilons)
+    yield from _curves(steps_of(run, middle), 12 if request.quick else 61)
 
 
-def _curves(steps: list[Steps], points: int) -> list[tuple[Cell, ...]]:
+def _curves(steps: list[Steps], points: int) -> Rows:
     """Delta by epsilon down to 1e-8: composed, and both Gaussian approximations, with their mus."""
     both = composed_losses(steps, delta=DELTA_SHOWN)
     largest = max(losses.epsilon(DELTA_SHOWN) for losses in both)
@@ -86,11 +84,10 @@ def _curves(steps: list[Steps], points: int) -> list[tuple[Cell, ...]]:
     exact = {each: max(losses.delta(each) for losses in both) for each in asked}
     upper = upper_mu_approximation(exact.__getitem__, asked)
     central = central_limit_mu_approximation(steps)
-    rows: list[tuple[Cell, ...]] = [("loss distribution", *each) for each in exact.items()]
+    yield from (("loss distribution", *each) for each in exact.items())
     for name, mu in (("least mu above", upper), ("central limit", central)):
-        rows += [(name, each, float(delta_of_mu(each, mu))) for each in asked]
-        rows.append((f"{name}: its mu", mu, 0.0))
-    return rows
+        yield from ((name, each, float(delta_of_mu(each, mu))) for each in asked)
+        yield f"{name}: its mu", mu, 0.0
 
 
 def draw_figure_1(figure: Figure, table: Table) -> None:
@@ -116,8 +113,7 @@ def _draw_curve(axes: Axes, table: Table) -> None:
     for line_number, (each, colour) in enumerate(words):
         axes.text(0.03, 0.2 - 0.075 * line_number, each, color=colour, fontsize=9, transform=axes.transAxes)
     logarithmic_deltas(axes)
-    axes.set_ylim(DELTA_SHOWN / 5, 1)
-    plain(axes, "One individual's steps", x="ε", y="δ (logarithmic scale)")
+    plain(axes, "One individual's steps", x="ε", y="δ (logarithmic scale)", ylim=(DELTA_SHOWN / 5, 1))
 
 
 def _draw_histograms(axes: Axes, table: Table) -> None:
@@ -134,8 +130,8 @@ def _draw_histograms(axes: Axes, table: Table) -> None:
     )
     for line_number, (each, colour) in enumerate(words):
         axes.text(0.4, 0.78 - 0.17 * line_number, each, color=colour, fontsize=9, transform=axes.transAxes)
-    axes.set_xlim(0, edges[-1])
-    plain(axes, f"{len(columns[0]):,} individuals", x="own ε at δ = 10⁻⁶", y="individuals, %", grid="y")
+    title = f"{len(columns[0]):,} individuals"
+    plain(axes, title, x="own ε at δ = 10⁻⁶", y="individuals, %", grid="y", xlim=(0, edges[-1]))
 
 
 FIGURES: Final = [

@@ -25,9 +25,8 @@ from sparing import Client, col, feature, one_hot
 from sparing.learn import LogisticRegression
 from sparing_papers.counted import Served
 from sparing_papers.descent import area_under_curve
-from sparing_papers.figure import Cell, PaperFigure, Request, Table
-from sparing_papers.koskela_descent import BINS, CERTIFIED, DELTA, EPSILON, shares_of_rho
-from sparing_papers.koskela_tabular import TABULAR
+from sparing_papers.figure import PaperFigure, Request, Rows, Table, tabulated
+from sparing_papers.koskela_descent import CERTIFIED, DELTA, EPSILON, TABULAR, draw_shares, shares_of_rho
 from sparing_papers.style import BLUE, INK, ORANGE, TEAL, label, plain
 from sparing_papers.tabular import AGE_BOUNDS, BRACKETS, INCOME_EDGES, SIZE_BOUNDS, People, read_people, split
 
@@ -84,8 +83,7 @@ class ServedFit:
     spent_by_fit: Units  # (n,) units of 2^-40 rho, before `active` was asked
     spent_units: Units  # (n,) at the end
     limit_units: int
-    ledger_units: int  # the sum of all charges of all entries
-    ledger_by_slot: Units  # (n,) the same of each slot
+    ledger_by_slot: Units  # (n,) the sums of all charges of each slot, over all entries
     active: dict[float, Active]  # by the share of the budget left
 
 
@@ -106,7 +104,6 @@ def fit_through_service(
             tell(0.8)
             active = {share: _active(curator, analyst, people, share) for share in ACTIVE_SHARES}
         spent, limit = _accounts(curator)
-        by_slot = _ledger(found, len(people))
     moments = Asked(sigma=model.moments_.sigmas[0], grid=model.moments_.grids[0], parameters=None)
     steps = [
         Asked(sigma=each.answer.sigmas[0], grid=each.answer.grids[0], parameters=each.parameters)
@@ -119,8 +116,7 @@ def fit_through_service(
         spent_by_fit=spent_by_fit,
         spent_units=spent,
         limit_units=limit,
-        ledger_units=int(by_slot.sum()),
-        ledger_by_slot=by_slot,
+        ledger_by_slot=_ledger(found, len(people)),
         active=active,
     )
 
@@ -215,7 +211,8 @@ def recomputed_units(people: People, found: ServedFit) -> tuple[Doubles, Doubles
     return spent, off
 
 
-def compute(request: Request) -> Table:
+@tabulated("curve", "at", "value", "half width")
+def compute(request: Request) -> Rows:
     """The accounts of a fit on the training set, as own epsilons; their sum; and `active` by bracket."""
     train, test = split(read_people(), request.seed)
     certified = CERTIFIED
@@ -224,33 +221,26 @@ def compute(request: Request) -> Table:
     with request.served() as running:
         found = fit_through_service(running, train, certified=certified, clip=TABULAR.clip, tell=request.tell)
     spent, off = recomputed_units(train, found)
-    parameters = found.coefficients[None, :]
-    rows: list[tuple[Cell, ...]] = [
-        ("area under the curve", 0, area_under_curve(test.features, test.has_account, parameters), 0),
+    area = area_under_curve(test.features, test.has_account, found.coefficients[None, :])
+    largest_part = float((np.abs(found.spent_by_fit - spent) / off).max())
+    is_exhausted = 1000 * (found.limit_units - found.spent_by_fit) < found.limit_units
+    yield from (
+        ("area under the curve", 0, area, 0),
         ("units, sum of accounts", 0, int(found.spent_units.sum()), 0),
-        ("units, sum of the ledger", 0, found.ledger_units, 0),
+        ("units, sum of the ledger", 0, int(found.ledger_by_slot.sum()), 0),
         ("units of the fit, sum of accounts", 0, int(found.spent_by_fit.sum()), 0),
         ("units of the fit, recomputed", 0, float(spent.sum()), float(off.sum())),
-        ("difference of an individual, largest part of its bound", 0, _largest_part(found, spent, off), 0),
+        ("difference of an individual, largest part of its bound", 0, largest_part, 0),
         ("units, limit of an individual", 0, found.limit_units, 0),
-        ("individuals with less than a thousandth of the budget left", 0, _exhausted(found), 0),
-    ]
+        ("individuals with less than a thousandth of the budget left", 0, int(np.count_nonzero(is_exhausted)), 0),
+    )
     shares = shares_of_rho(found.spent_by_fit / UNITS_PER_RHO, float(EPSILON))
-    rows += [("individuals, share", edge, share, 0) for edge, share in shares]
+    yield from (("individuals, share", edge, share, 0) for edge, share in shares)
     for place, bracket in enumerate(BRACKETS):
-        rows.append((f"people, {bracket}", 0, int(np.count_nonzero(train.bracket == place)), 0))
+        yield f"people, {bracket}", 0, int(np.count_nonzero(train.bracket == place)), 0
         for share, active in found.active.items():
-            rows.append((f"active, {bracket}", share, active.answered[place], active.half_width))
-            rows.append((f"accounts, {bracket}", share, active.counted[place], 0))
-    return Table(header=("curve", "at", "value", "half width"), rows=rows)
-
-
-def _largest_part(found: ServedFit, spent: Doubles, off: Doubles) -> float:
-    return float((np.abs(found.spent_by_fit - spent) / off).max())
-
-
-def _exhausted(found: ServedFit) -> int:
-    return int(np.count_nonzero(1000 * (found.limit_units - found.spent_by_fit) < found.limit_units))
+            yield f"active, {bracket}", share, active.answered[place], active.half_width
+            yield f"accounts, {bracket}", share, active.counted[place], 0
 
 
 def draw(figure: Figure, table: Table) -> None:
@@ -262,13 +252,11 @@ def draw(figure: Figure, table: Table) -> None:
 
 def _draw_histogram(axes: Axes, table: Table) -> None:
     edges, shares, _ = table.columns("individuals, share")
-    width = float(EPSILON) / BINS
-    axes.bar([edge - width / 2 for edge in edges], [100 * share for share in shares], width * 0.9, color=BLUE)
+    draw_shares(axes, edges, shares, BLUE)
     ((_, accounts, _),) = table.series("units, sum of accounts")
     ((_, ledger, _),) = table.series("units, sum of the ledger")
     sums = f"sum of the accounts: {accounts:,.0f} units", f"sum of the ledger: {ledger:,.0f} units"
     axes.text(0.97, 0.85, "\n".join(sums), color=BLUE, fontsize=9, ha="right", transform=axes.transAxes)
-    axes.set_xlim(0, float(EPSILON))
     plain(axes, "A fit through the service", x="own ε by the account, at δ = 10⁻⁵", y="individuals, %", grid="y")
 
 
@@ -286,8 +274,6 @@ def _draw_active(axes: Axes, table: Table) -> None:
         beside = [place + 0.12 * (number - 1) for place in places]
         axes.errorbar(beside, shown, yerr=bars, fmt="o", color=colour, markersize=4, capsize=3, linewidth=1.2)
         label(axes, f"{100 * share:.0f} % left", (len(BRACKETS) - 0.7, heights[-1]), colour)
-    axes.set_xlim(-0.3, len(BRACKETS) + 0.3)
-    axes.set_ylim(0, None)
     axes.set_xticks(list(places), BRACKETS)
     plain(
         axes,
@@ -295,6 +281,8 @@ def _draw_active(axes: Axes, table: Table) -> None:
         x="income, thousands of dollars",
         y="of the bracket, %",
         grid="y",
+        xlim=(-0.3, len(BRACKETS) + 0.3),
+        ylim=(0, None),
     )
 
 

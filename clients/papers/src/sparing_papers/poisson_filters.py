@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from sparing.research import GaussianFilter, PoissonDescent, PoissonFilter, RenyiFilter, descend
 from sparing.research.descent import Doubles
 from sparing_papers.digits import CLASSES
-from sparing_papers.figure import Cell, PaperFigure, Request, Table
+from sparing_papers.figure import PaperFigure, Request, Rows, Table, tabulated
 from sparing_papers.style import BLUE, ORANGE, label, plain
 
 __all__ = ["FIGURES", "FILTERS", "compute_filters", "settings_of"]
@@ -58,20 +58,16 @@ def settings_of(clip: float, steps: int = STEPS) -> PoissonDescent:
     )
 
 
-def compute_filters(request: Request) -> Table:
+@tabulated("curve", "filter", "clip", "step", "value")
+def compute_filters(request: Request) -> Rows:
     """Accuracy on the test images and active individuals by step, for each filter and clip."""
     people = min(PEOPLE, len(request.digits.train))
     drawn = np.random.default_rng([request.seed, 63]).choice(len(request.digits.train), people, replace=False)
-    rows: list[tuple[Cell, ...]] = []
-    runs = [(clip, name) for clip in RATES for name in FILTERS]
-    for number, (clip, name) in enumerate(runs):
-        rows += _rows(request, np.sort(drawn), clip, name, (number, len(runs)))
-    return Table(header=("curve", "filter", "clip", "step", "value"), rows=rows)
+    for part, (clip, name) in request.parts([(clip, name) for clip in RATES for name in FILTERS]):
+        yield from _rows(part, np.sort(drawn), clip, name)
 
 
-def _rows(
-    request: Request, drawn: np.ndarray, clip: float, name: str, place: tuple[int, int]
-) -> list[tuple[Cell, ...]]:
+def _rows(request: Request, drawn: np.ndarray, clip: float, name: str) -> Rows:
     """The numbers of one run; `certified` is the accuracy at which one without a filter ends."""
     own, settings = request.digits, settings_of(clip)
     test = own.test.astype(np.float64)
@@ -82,7 +78,7 @@ def _rows(
         if step % LOOK == 0 or step == certified:
             right = np.einsum("ij,kj->ik", test, parameters).argmax(axis=1) == own.test_labels
             seen[step] = 100 * float(np.mean(right))
-        request.tell((place[0] + step / settings.steps) / place[1])
+        request.tell(step / settings.steps)
 
     run = descend(
         own.train[drawn],
@@ -93,11 +89,9 @@ def _rows(
         followed=(),
         after_step=look,
     )
-    return [
-        ("certified", name, clip, certified, seen[certified]),
-        *(("accuracy", name, clip, step, value) for step, value in seen.items()),
-        *(("active", name, clip, step, int(run.active[step - 1])) for step in (1, *seen)),
-    ]
+    yield "certified", name, clip, certified, seen[certified]
+    yield from (("accuracy", name, clip, step, value) for step, value in seen.items())
+    yield from (("active", name, clip, step, int(run.active[step - 1])) for step in (1, *seen))
 
 
 def draw_filters(figure: Figure, table: Table) -> None:
@@ -116,10 +110,9 @@ def draw_filters(figure: Figure, table: Table) -> None:
 
 def _finish(wrong: Axes, active: Axes, table: Table) -> None:
     plain(wrong, "Wrong, of the test images", x="step; dots: the end without a filter", y="% (logarithmic scale)")
-    plain(active, "Individuals that could pay", x="step", y="individuals")
+    plain(active, "Individuals that could pay", x="step", y="individuals", ylim=(0, None))
     wrong.set_yticks([3, 5, 10, 20, 50], ["3", "5", "10", "20", "50"])
     wrong.minorticks_off()
-    active.set_ylim(0, None)
     active.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     for (clip, name), (words, lift) in WORDS.items():
         steps, values = table.columns("active", name, clip)

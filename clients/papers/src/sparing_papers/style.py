@@ -2,7 +2,6 @@
 
 import csv
 import math
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -82,8 +81,17 @@ def _drawn(wanted: PaperFigure, table: Table) -> Figure:
     return figure
 
 
-def plain(axes: Axes, title: str, *, x: str, y: str, grid: Literal["x", "y", "both"] | None = "both") -> None:
-    """Title to the left, labels with their units, no frame, a pale grid behind."""
+def plain(
+    axes: Axes,
+    title: str,
+    *,
+    x: str,
+    y: str,
+    grid: Literal["x", "y", "both"] = "both",
+    **settings: Any,  # noqa: ANN401 - of `Axes.set`
+) -> None:
+    """Title to the left, labels with their units, no frame, a pale grid behind; `settings` are those of `Axes.set`."""
+    axes.set(**settings)
     axes.set_title(title, loc="left", fontsize=11, fontweight="bold", color=INK, pad=10)
     axes.set_xlabel(x, color=GREY)
     axes.set_ylabel(y, color=GREY)
@@ -91,8 +99,7 @@ def plain(axes: Axes, title: str, *, x: str, y: str, grid: Literal["x", "y", "bo
     axes.spines["bottom"].set_color(GREY)
     axes.tick_params(colors=GREY, which="both", length=0)
     axes.set_axisbelow(True)
-    if grid is not None:
-        axes.grid(axis=grid, color=PALE, linewidth=0.8)
+    axes.grid(axis=grid, color=PALE, linewidth=0.8)
 
 
 def label(
@@ -123,8 +130,3 @@ def logarithmic_deltas(axes: Axes) -> None:
     axes.yaxis.set_major_locator(FixedLocator([10.0**power for power in range(-12, 0, 2)]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"$10^{{{round(math.log10(value))}}}$"))
     axes.yaxis.set_minor_formatter(NullFormatter())
-
-
-def names(files: Iterable[Path]) -> str:
-    """File names beside each other."""
-    return ", ".join(file.name for file in files)
