@@ -4,6 +4,7 @@ The text is parsed by sqlglot and translated node by node. The query is refused 
 part of a node has no meaning here: at the end, every node of the tree must have been used.
 """
 
+import contextlib
 import math
 import operator
 import re
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sparing._averages import quantile
 from sparing._expressions import Column, Condition, Group, Item
 from sparing._query import QueryRequest
-from sparing._sql_names import WORDS, Tables, put_names
+from sparing._sql_tree import WORDS, Tables, kind_of, put_names, text_of
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Expression
@@ -43,7 +44,7 @@ _PART_NAMES: Final = {name.title(): name for name in ("YEAR", "QUARTER", "MONTH"
 }
 """The part that EXTRACT takes for functions such as YEAR(column), by sqlglot's names for these functions."""
 _YEAR_MAX: Final = 9998  # a condition names the first day of the year after
-_COMPARISONS: Final = {"EQ": "eq", "NEQ": "ne", "LT": "lt", "LTE": "le", "GT": "gt", "GTE": "ge"}
+COMPARISONS: Final = {"EQ": "eq", "NEQ": "ne", "LT": "lt", "LTE": "le", "GT": "gt", "GTE": "ge"}
 _FLIPPED: Final = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _AVERAGES: Final = {
     "Avg": "mean",
@@ -53,9 +54,9 @@ _AVERAGES: Final = {
     "StddevPop": "stddev",
     "StddevSamp": "stddev",
 }
-"""The items for SQL's averages; the variances of a sample and of a population differ by less than the noise."""
-_COMPARED: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    word: getattr(operator, word) for word in _COMPARISONS.values()
+"""A sample's and a population's variance differ by a part in n, which is below the noise."""
+COMPARED: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    word: getattr(operator, word) for word in COMPARISONS.values()
 }
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)")
 _ARITHMETIC: Final = {"Add": "add", "Sub": "sub", "Mul": "mul"}
@@ -83,20 +84,26 @@ def question_of(
         SQLError: the text cannot be read, is too long or too deep, or has a part that is not in the dialect.
         ImportError: sqlglot is not installed.
     """
-    try:
-        import sqlglot  # noqa: PLC0415 - an extra of this library
-        from sqlglot.errors import SqlglotError  # noqa: PLC0415
-    except ImportError:
-        raise ImportError("SQL needs sqlglot: pip install 'sqlglot>=28.10,<31'") from None
-    _check_size(text)
-    try:
-        _check_commas([token.token_type.name for token in sqlglot.tokenize(text, read="postgres")])
-        trees = sqlglot.parse(text, read="postgres")
+    with reading() as parser:
+        _check_size(text)
+        _check_commas([token.token_type.name for token in parser.tokenize(text, read="postgres")])
+        trees = parser.parse(text, read="postgres")
         if len(trees) != 1 or trees[0] is None:
             raise SQLError("give one SELECT, and nothing after it")
         own = put_names(trees[0], tables)
         return _Translation(str(own.get("key", ""))).question(edited(trees[0]))
-    except SqlglotError as error:
+
+
+@contextlib.contextmanager
+def reading() -> Iterator[Any]:
+    """The parser, whose errors become SQLError. Raises ImportError where it is not installed."""
+    try:
+        import sqlglot  # noqa: PLC0415 - an extra of this library
+    except ImportError:
+        raise ImportError("SQL needs sqlglot: pip install 'sqlglot>=28.10,<31'") from None
+    try:
+        yield sqlglot
+    except sqlglot.errors.SqlglotError as error:
         raise SQLError(f"the text is not SQL: {str(error).splitlines()[0]}") from None
     except RecursionError:
         raise SQLError("the text is nested too deeply") from None
@@ -131,7 +138,7 @@ class _Translation:
         self._filters: list[dict[str, Any] | None] = []  # of each item
 
     def question(self, tree: "Expression") -> tuple[tuple[Item, ...], QueryRequest]:
-        if _kind(tree) != "Select":
+        if kind_of(tree) != "Select":
             raise _refused(tree)
         parts = self._parts(tree, "expressions", "from_", "where", "group")
         self._table = self._from(parts["from_"])
@@ -140,7 +147,7 @@ class _Translation:
         keys: list[tuple[str, str | Group]] = []
         if parts["group"] is not None:
             grouped = self._parts(parts["group"], "expressions")["expressions"]
-            keys = [(_text(key), self._key(key)) for key in grouped]
+            keys = [(text_of(key), self._key(key)) for key in grouped]
             question["group_by"] = [key for _, key in keys]
         items = self._items(parts["expressions"], [text for text, _ in keys])
         if not items:
@@ -165,12 +172,12 @@ class _Translation:
         if node is None:
             raise SQLError("name the table: FROM people")
         table = self._parts(node, "this")["this"]
-        if _kind(table) != "Table":
+        if kind_of(table) != "Table":
             raise _refused(table)
         return self._name(self._parts(table, "this")["this"])
 
     def _name(self, node: "Expression") -> str:
-        if _kind(node) != "Identifier":
+        if kind_of(node) != "Identifier":
             raise _refused(node)
         parts = self._parts(node, "this", "quoted")
         name = str(parts["this"])
@@ -181,7 +188,7 @@ class _Translation:
     def _items(self, nodes: Iterable["Expression"], grouped: Sequence[str]) -> list[Item]:
         items = []
         for node in nodes:
-            if _text(node) in grouped:
+            if text_of(node) in grouped:
                 self._used.update(id(each) for each in node.walk())  # the same text as a key, which was translated
                 continue
             self._filters.append(None)
@@ -206,7 +213,7 @@ class _Translation:
         self._filters[-1] = condition if before is None else {"and": [before, condition]}
 
     def _item(self, node: "Expression") -> Item:
-        kind = _kind(node)
+        kind = kind_of(node)
         if kind in {"Count", "Filter", "Sum"}:
             return self._added(node, kind)
         if kind in _AVERAGES:
@@ -219,7 +226,7 @@ class _Translation:
         if name == "HISTOGRAM" and len(arguments) == 1:
             return Item({"histogram": {"column": self._column(arguments[0])}})
         if kind == "Column":
-            raise SQLError(f"{_text(node)} is neither counted nor in GROUP BY")
+            raise SQLError(f"{text_of(node)} is neither counted nor in GROUP BY")
         raise _refused(node)
 
     def _added(self, node: "Expression", kind: str) -> Item:
@@ -234,7 +241,7 @@ class _Translation:
                 raise _refused(node)
             return self._count(counted)
         summed = self._parts(node, "this")["this"]
-        if _kind(summed) == "Case":
+        if kind_of(summed) == "Case":
             condition, summed, default = self._case(summed)
             if default not in (None, 0):
                 raise _refused(node)
@@ -246,15 +253,15 @@ class _Translation:
 
     def _sum_of_ones(self, node: "Expression") -> Item:
         if self._literal(node) != 1:
-            raise SQLError(f"a sum of {_text(node)} is no count: sum a column, or 1")
+            raise SQLError(f"a sum of {text_of(node)} is no count: sum a column, or 1")
         return Item({"count": {}})
 
     def _count(self, node: "Expression") -> Item:
-        """The count of all rows, of rows with a value in a column, or of individuals, as COUNT(DISTINCT key)."""
-        kind = _kind(node)
+        """The count of rows, of those with a value, or of the individuals by their key."""
+        kind = kind_of(node)
         if kind == "Distinct":
             listed = self._parts(node, "expressions")["expressions"]
-            if len(listed) == 1 and _kind(listed[0]) == "Column" and self._column(listed[0]) == self._key_column:
+            if len(listed) == 1 and kind_of(listed[0]) == "Column" and self._column(listed[0]) == self._key_column:
                 return Item({"count_individuals": {}})
             raise SQLError("write COUNT_INDIVIDUALS() for the number of individuals; no other values are told apart")
         if kind == "Star":
@@ -278,7 +285,7 @@ class _Translation:
             raise SQLError("CASE takes one WHEN here; write the others as conditions")
         then = self._parts(parts["ifs"][0], "this", "true")
         default = parts["default"]
-        if default is None or _kind(default) == "Null":
+        if default is None or kind_of(default) == "Null":
             self._used.update([] if default is None else [id(default)])
             return then["this"], then["true"], None
         return then["this"], then["true"], self._literal(default)
@@ -292,14 +299,14 @@ class _Translation:
             raise SQLError(str(error)) from None
 
     def _called(self, node: "Expression") -> tuple[str, list["Expression"]]:
-        """The name in capitals and the arguments of a function that sqlglot does not know; empty for other nodes."""
-        if _kind(node) != "Anonymous":
+        """The name in capitals and the arguments of a function that SQL does not know."""
+        if kind_of(node) != "Anonymous":
             return "", []
         parts = self._parts(node, "this", "expressions")
         return str(parts["this"]).upper(), parts["expressions"]
 
     def _key(self, node: "Expression") -> str | Group:
-        kind = _kind(node)
+        kind = kind_of(node)
         if kind == "Column":
             return self._column(node)
         if kind == "TimestampTrunc":
@@ -318,7 +325,7 @@ class _Translation:
 
     def _calendar(self, node: "Expression") -> tuple[str, str] | None:
         """The unit and the column of `EXTRACT(YEAR FROM at)` or `YEAR(at)`; None for anything else."""
-        kind = _kind(node)
+        kind = kind_of(node)
         if kind == "Extract":
             parts = self._parts(node, "this", "expression")
             part, column = str(self._parts(parts["this"], "this", "is_string")["this"]).upper(), parts["expression"]
@@ -338,7 +345,7 @@ class _Translation:
         found = self._condition(condition)
         if not isinstance(found, bool):
             return [found]
-        columns = [each for each in condition.walk() if _kind(each) == "Column"]
+        columns = [each for each in condition.walk() if kind_of(each) == "Column"]
         if not (found or columns):
             raise SQLError("WHERE is never true, so that there is nothing to ask")
         return [] if found else [_never(self._column(columns[0]))]
@@ -349,15 +356,18 @@ class _Translation:
         if constant is not None:
             self._used.update(id(each) for each in node.walk())
             return constant
-        kind = _kind(node)
+        kind = kind_of(node)
         if kind == "Paren":
             return self._condition(self._parts(node, "this")["this"])
         if kind in {"And", "Or"}:
-            found = [self._condition(part) for part in self._flat(node, kind)]
+            joints, parts = _chain(node, kind)
+            for each in joints:
+                self._parts(each, "this", "expression")
+            found = [self._condition(part) for part in parts]
             deciding = [part for part in found if not isinstance(part, bool)]
             return deciding[0] if len(deciding) == 1 else {kind.lower(): deciding}
         if kind == "Not":
-            if any(_kind(each) == "Case" for each in node.walk()):
+            if any(kind_of(each) == "Case" for each in node.walk()):
                 raise SQLError("CASE has no NOT before it here; write its condition")
             return {"not": self._condition(self._parts(node, "this")["this"])}
         if kind == "Column":
@@ -367,17 +377,17 @@ class _Translation:
         return self._compared(node, kind)
 
     def _compared(self, node: "Expression", kind: str) -> dict[str, Any] | bool:
-        """A condition that compares two values, or its truth value if it depends on no column."""
-        if kind in _COMPARISONS:
-            return self._comparison(node, _COMPARISONS[kind])
+        """A condition on values."""
+        if kind in COMPARISONS:
+            return self._comparison(node, COMPARISONS[kind])
         if kind in {"In", "Between"}:
             return self._several(node, kind)
         if kind == "Is":
             parts = self._parts(node, "this", "expression", "negate")
-            if _kind(parts["expression"]) == "Boolean" and not parts["negate"]:
+            if kind_of(parts["expression"]) == "Boolean" and not parts["negate"]:
                 value = self._value(parts["this"])
                 return {"and": [{"not": {"is_null": value}}, {"eq": [value, self._literal(parts["expression"])]}]}
-            if _kind(parts["expression"]) != "Null":
+            if kind_of(parts["expression"]) != "Null":
                 raise SQLError("write IS NULL, IS TRUE or IS FALSE, each also with NOT")
             self._parts(parts["expression"])
             is_null = {"is_null": self._year_of(parts["this"]) or self._value(parts["this"])}
@@ -402,18 +412,6 @@ class _Translation:
         value = self._value(parts["this"])
         return {"in": [value, literals]} if kind == "In" else {"between": [value, *literals]}
 
-    def _flat(self, node: "Expression", kind: str) -> list["Expression"]:
-        """The parts of a chain such as `a AND b AND c`, as one list."""
-        found, waiting = [], [node]
-        while waiting:
-            each = waiting.pop()
-            if _kind(each) == kind:
-                parts = self._parts(each, "this", "expression")
-                waiting += [parts["expression"], parts["this"]]
-            else:
-                found.append(each)
-        return found
-
     def _condition_of_case(self, node: "Expression", *, is_true: object) -> dict[str, Any] | bool:
         """The condition under which a CASE has the value `is_true`; elsewhere it has another value."""
         condition, then, default = self._case(node)
@@ -427,25 +425,25 @@ class _Translation:
             word, left, right = _FLIPPED[word], right, left
         if (column := self._year_of(left)) is not None:
             return _in_years(column, word, self._literal(right))
-        if _kind(left) == "Case" and word == "eq" and _is_literal(right):
+        if kind_of(left) == "Case" and word == "eq" and _is_literal(right):
             return self._condition_of_case(left, is_true=self._literal(right))
         operand = self._operand(right)
         return {word: [self._value(left), operand if word in {"eq", "ne"} else _in_order(operand)]}
 
     def _year_of(self, node: "Expression") -> dict[str, str] | None:
-        """The column in a value such as `EXTRACT(YEAR FROM column)`, for a condition; None for any other value."""
-        while _kind(node) == "Paren":
+        """The column of whose values a condition compares the year; None for any other value."""
+        while kind_of(node) == "Paren":
             node = self._parts(node, "this")["this"]
         calendar = self._calendar(node)
         if calendar is not None and calendar[0] != "year":
-            raise SQLError(f"{_text(node)} is for GROUP BY; of the calendar WHERE takes EXTRACT(YEAR FROM column)")
+            raise SQLError(f"{text_of(node)} is for GROUP BY; of the calendar WHERE takes EXTRACT(YEAR FROM column)")
         return None if calendar is None else {"col": calendar[1]}
 
     def _operand(self, node: "Expression") -> object:
         return self._literal(node) if _is_literal(node) else self._value(node)
 
     def _value(self, node: "Expression") -> dict[str, Any]:
-        kind = _kind(node)
+        kind = kind_of(node)
         if kind == "Paren":
             return self._value(self._parts(node, "this")["this"])
         if kind == "Column":
@@ -463,9 +461,9 @@ class _Translation:
         raise _refused(node)
 
     def _column(self, node: "Expression") -> str:
-        """The name of a column of the table, or of the individuals' table, such as `people.town`."""
-        if _kind(node) != "Column":
-            raise SQLError(f"{_text(node)} must be a column")
+        """A column of the table, or of the individuals as `people.town`."""
+        if kind_of(node) != "Column":
+            raise SQLError(f"{text_of(node)} must be a column")
         parts = self._parts(node, "this", "table")
         name = self._name(parts["this"])
         if parts["table"] is None:
@@ -474,7 +472,7 @@ class _Translation:
         return name if table == self._table else f"{table}.{name}"
 
     def _literal(self, node: "Expression") -> object:
-        kind = _kind(node)
+        kind = kind_of(node)
         if kind == "Paren":
             return self._literal(self._parts(node, "this")["this"])
         if kind == "Boolean":
@@ -489,7 +487,7 @@ class _Translation:
         if kind == "Literal":
             parts = self._parts(node, "this", "is_string")
             return str(parts["this"]) if parts["is_string"] else _number(str(parts["this"]))
-        raise SQLError(f"{_text(node)} must be a literal")
+        raise SQLError(f"{text_of(node)} must be a literal")
 
     def _time(self, node: "Expression") -> object:
         """The literal of a text with a type, as in DATE '2026-03-31' or TIMESTAMP '...'."""
@@ -518,8 +516,8 @@ def _never(column: str) -> dict[str, Any]:
 
 
 def _constant(node: "Expression") -> bool | None:
-    """The truth value of a condition that depends on no column, such as `1 = 1`; None for any other."""
-    kind = _kind(node)
+    """The truth of a condition that no column decides on, such as `1 = 1`; None for any other."""
+    kind = kind_of(node)
     if kind == "Boolean":
         return bool(node.this)
     if kind in {"Paren", "Not"}:
@@ -527,24 +525,28 @@ def _constant(node: "Expression") -> bool | None:
         return inner if inner is None or kind == "Paren" else not inner
     if kind in {"And", "Or"}:
         decisive = kind == "Or"
-        found = [_constant(part) for part in _parts_of_chain(node, kind)]
+        found = [_constant(part) for part in _chain(node, kind)[1]]
         return decisive if decisive in found else None if None in found else not decisive
-    if kind in _COMPARISONS and _kind(node.this) == _kind(node.expression) == "Literal":
+    if kind in COMPARISONS and kind_of(node.this) == kind_of(node.expression) == "Literal":
         left, right = (each.this if each.args["is_string"] else _number(each.this) for each in node.args.values())
         if isinstance(left, str) == isinstance(right, str):
-            return _COMPARED[_COMPARISONS[kind]](left, right)
+            return COMPARED[COMPARISONS[kind]](left, right)
     return None
 
 
-def _parts_of_chain(node: "Expression", kind: str) -> Iterator["Expression"]:
-    """The parts of a chain of one operator."""
+def _chain(node: "Expression", kind: str) -> tuple[list["Expression"], list["Expression"]]:
+    """The nodes of a chain of one operator, and the parts that it joins, in order."""
+    joints: list[Expression] = []
+    parts: list[Expression] = []
     waiting = [node]
     while waiting:
         each = waiting.pop()
-        if _kind(each) == kind:
+        if kind_of(each) == kind:
+            joints.append(each)
             waiting += [each.expression, each.this]
         else:
-            yield each
+            parts.append(each)
+    return joints, parts
 
 
 def _in_order(value: object) -> object:
@@ -561,15 +563,11 @@ def _of_value(value: dict[str, Any]) -> dict[str, Any]:
     return {"column": value["col"]} if "col" in value else {"of": value}
 
 
-def _kind(node: object) -> str:
-    return type(node).__name__
-
-
 def _is_literal(node: "Expression") -> bool:
     inner: Any = node
-    while _kind(inner) in {"Paren", "Neg"}:
+    while kind_of(inner) in {"Paren", "Neg"}:
         inner = inner.args["this"]
-    return _kind(inner) in {"Literal", "Boolean", "Cast", "Null"}
+    return kind_of(inner) in {"Literal", "Boolean", "Cast", "Null"}
 
 
 def _number(text: str) -> int | float:
@@ -582,12 +580,7 @@ def _number(text: str) -> int | float:
     return number
 
 
-def _text(node: "Expression") -> str:
-    render: Callable[..., str] = node.sql
-    return render(dialect="postgres")
-
-
 def _refused(node: object, part: str = "") -> SQLError:
-    shown = _text(node) if hasattr(node, "sql") else str(node)  # type: ignore[arg-type]
+    shown = text_of(node) if hasattr(node, "sql") else str(node)  # type: ignore[arg-type]
     what = f"{part.rstrip('_').upper().replace('_', ' ')} in {shown}" if part else shown
     return SQLError(f"{what[:200]} is not supported. Supported are: {SUPPORTED}.")

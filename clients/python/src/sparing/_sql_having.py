@@ -1,10 +1,10 @@
 """The condition of HAVING, which leaves rows of an answer out of the result. It asks no query and costs nothing."""
 
-import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from sparing._sql import SQLError
+from sparing._sql import COMPARED, COMPARISONS, SQLError
+from sparing._sql_tree import kind_of, text_of
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Expression
@@ -15,15 +15,6 @@ Look = Callable[[Output], float | None]
 Kept = Callable[[Look[Output]], bool | None]
 """A function that tells whether a row is kept; None if a value is unknown, as in SQL."""
 
-_COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "EQ": operator.eq,
-    "NEQ": operator.ne,
-    "LT": operator.lt,
-    "LTE": operator.le,
-    "GT": operator.gt,
-    "GTE": operator.ge,
-}
-
 
 class Having(Generic[Output]):
     """A reader of one HAVING; `named` returns the output that a node names, or raises SQLError."""
@@ -32,8 +23,8 @@ class Having(Generic[Output]):
         self._named = named
 
     def read(self, node: "Expression") -> Kept[Output]:
-        """The condition. Raises SQLError unless it is made of comparisons of numbers, BETWEEN, AND, OR and NOT."""
-        kind = type(node).__name__
+        """The condition. Raises SQLError for anything but comparisons of numbers, BETWEEN, AND, OR and NOT."""
+        kind = kind_of(node)
         parts = [part for part in node.args.values() if hasattr(part, "args")]
         if kind == "Paren":
             return self.read(parts[0])
@@ -43,12 +34,12 @@ class Having(Generic[Output]):
             return _joined([self.read(part) for part in parts], decisive=kind == "Or")
         if kind == "Between" and len(parts) == 3:
             return _joined([self._compared(parts[0], "GTE", parts[1]), self._compared(parts[0], "LTE", parts[2])])
-        if kind in _COMPARISONS:
+        if kind in COMPARISONS:
             return self._compared(parts[0], kind, parts[1])
-        raise SQLError(f"HAVING takes comparisons of what is selected, not {node.sql(dialect='postgres')[:200]}")
+        raise SQLError(f"HAVING takes comparisons of what is selected, not {text_of(node)[:200]}")
 
     def _compared(self, left: "Expression", kind: str, right: "Expression") -> Kept[Output]:
-        sides, compare = [self._side(left), self._side(right)], _COMPARISONS[kind]
+        sides, compare = [self._side(left), self._side(right)], COMPARED[COMPARISONS[kind]]
 
         def kept(look: Look[Output]) -> bool | None:
             one, other = (side(look) for side in sides)
@@ -57,12 +48,12 @@ class Having(Generic[Output]):
         return kept
 
     def _side(self, node: "Expression") -> Callable[[Look[Output]], float | None]:
-        kind = type(node).__name__
+        kind = kind_of(node)
         if kind == "Paren":
             return self._side(node.this)
         is_negative = kind == "Neg"
         literal = node.this if is_negative else node
-        if type(literal).__name__ == "Literal":
+        if kind_of(literal) == "Literal":
             if literal.args.get("is_string"):
                 raise SQLError(f"{literal.sql()[:200]} is no number, with which HAVING compares")
             value = -float(literal.this) if is_negative else float(literal.this)

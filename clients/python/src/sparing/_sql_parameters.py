@@ -6,7 +6,7 @@ from datetime import date
 from decimal import Decimal
 
 from sparing._expressions import iso, plain
-from sparing._sql import SQLError
+from sparing._sql import SQLError, reading
 
 
 class ParameterError(ValueError):
@@ -62,14 +62,7 @@ def _number(number: float | Decimal) -> str:
 
 
 def _places(text: str) -> list[int]:
-    """The place of each `?`, by the parser's own tokens, so that both agree on where quoted texts end."""
-    try:
-        import sqlglot  # noqa: PLC0415 - an extra of this library
-        from sqlglot.errors import SqlglotError  # noqa: PLC0415
-    except ImportError:
-        raise ImportError("SQL needs sqlglot: pip install 'sqlglot>=28.10,<31'") from None
-    try:
-        tokens = sqlglot.tokenize(text, read="postgres")
-    except SqlglotError as error:
-        raise SQLError(f"the text is not SQL: {str(error).splitlines()[0]}") from None
+    """The place of each `?`; the tokens are the parser's own, so that both agree on the end of a text."""
+    with reading() as parser:
+        tokens = parser.tokenize(text, read="postgres")
     return [token.start for token in tokens if token.token_type.name == "PLACEHOLDER"]

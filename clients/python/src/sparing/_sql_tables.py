@@ -18,7 +18,7 @@ from sparing._query import QueryRequest
 from sparing._result_names import ResultNames
 from sparing._sql import SQLError, question_of
 from sparing._sql_having import Having, Kept
-from sparing._sql_names import Tables
+from sparing._sql_tree import Tables, kind_of, text_of
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Expression
@@ -95,15 +95,15 @@ class _Reading:
         self.dates: list[int] = []
 
     def edited(self, tree: "Expression") -> "Expression":
-        """The tree without aliases, repeated items, HAVING, ORDER BY, LIMIT and OFFSET; this object keeps them."""
-        if _kind(tree) != "Select":
+        """The tree without aliases, repeated items, HAVING, ORDER BY, LIMIT and OFFSET, which are kept here."""
+        if kind_of(tree) != "Select":
             raise NotASelectError("this service answers SELECT, and nothing else")
         listed = tree.expressions
-        selected = [(each.args["this"], each.alias) if _kind(each) == "Alias" else (each, "") for each in listed]
+        selected = [(each.args["this"], each.alias) if kind_of(each) == "Alias" else (each, "") for each in listed]
         keys = self._keys(tree, selected)
         items: dict[str, Expression] = {}
         for node, alias in selected:
-            text = _text(node)
+            text = text_of(node)
             if text not in keys:
                 items.setdefault(text, node)
             place = keys.index(text) if text in keys else list(items).index(text)
@@ -130,25 +130,25 @@ class _Reading:
         keys = []
         for key in group.expressions:
             found = key
-            if _kind(key) == "Literal" and not key.args.get("is_string"):
+            if kind_of(key) == "Literal" and not key.args.get("is_string"):
                 found = selected[_place(selected, str(key.this))][0]
-            elif _kind(key) == "Column" and not key.args.get("table") and key.name.casefold() in aliased:
+            elif kind_of(key) == "Column" and not key.args.get("table") and key.name.casefold() in aliased:
                 found = aliased[key.name.casefold()]
             keys.append(found if found is key else found.copy())
-        self.dates = [place for place, key in enumerate(keys) if _kind(key) == "TimestampTrunc"]
+        self.dates = [place for place, key in enumerate(keys) if kind_of(key) == "TimestampTrunc"]
         group.set("expressions", keys)
-        return [_text(key) for key in keys]
+        return [text_of(key) for key in keys]
 
     def _named(self, node: "Expression", keys: Sequence[str], items: Sequence[str], clause: str) -> Output:
         """The output that a part of ORDER BY or HAVING names: by its place, its alias, or its text."""
-        if _kind(node) == "Literal" and not node.args.get("is_string"):
+        if kind_of(node) == "Literal" and not node.args.get("is_string"):
             return self.outputs[_place(self.outputs, str(node.this))]
-        alias = node.name if _kind(node) == "Column" and not node.args.get("table") else ""
+        alias = node.name if kind_of(node) == "Column" and not node.args.get("table") else ""
         for fold in (str, str.casefold):  # an alias has no case, where none has the very case
             for output in self.outputs:
                 if alias and output.alias and fold(output.alias) == fold(alias):
                     return output
-        text = _text(node)
+        text = text_of(node)
         if text in keys:
             return Output(is_key=True, place=keys.index(text))
         if text in items:
@@ -304,15 +304,15 @@ def _value(axis: Mapping[str, Any], label: Any, *, is_date: bool) -> object:  # 
 def _parts(node: "Expression", *names: str) -> dict[str, Any]:
     """The named parts of a node. Raises SQLError if the node has other parts, which would be ignored."""
     if any(part not in (None, False, []) for name, part in node.args.items() if name not in names):
-        raise SQLError(f"{_text(node)[:200]} is not supported")
+        raise SQLError(f"{text_of(node)[:200]} is not supported")
     return {name: node.args.get(name) for name in names}
 
 
 def _whole(node: "Expression") -> int:
     """The number of LIMIT or OFFSET. Raises SQLError if it is no whole number."""
     number = _parts(node, "expression")["expression"]
-    if _kind(number) != "Literal" or number.args.get("is_string") or not str(number.this).isdecimal():
-        raise SQLError(f"{_text(node).strip()[:200]} must be a whole number")
+    if kind_of(number) != "Literal" or number.args.get("is_string") or not str(number.this).isdecimal():
+        raise SQLError(f"{text_of(node).strip()[:200]} must be a whole number")
     return int(number.this)
 
 
@@ -320,12 +320,3 @@ def _place(listed: Sequence[object], text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= len(listed):
         raise SQLError(f"{text[:20]} is no place among the {len(listed)} selected columns")
     return int(text) - 1
-
-
-def _text(node: "Expression") -> str:
-    render: Callable[..., str] = node.sql
-    return render(dialect="postgres")
-
-
-def _kind(node: object) -> str:
-    return type(node).__name__

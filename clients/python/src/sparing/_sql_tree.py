@@ -1,4 +1,4 @@
-"""Names in a SELECT, rewritten for the query language: in the declared case, and without the alias of the table."""
+"""The tree of a SELECT: its nodes, and its names as the query language has them, without the alias of the table."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +20,7 @@ def put_names(tree: "Expression", tables: Callable[[], Tables]) -> Mapping[str, 
     """
     source: Any = tree.args.get("from_")
     table: Any = None if source is None else source.this
-    if _kind(table) != "Table" or _kind(table.this) != "Identifier":
+    if kind_of(table) != "Table" or kind_of(table.this) != "Identifier":
         return {}
     schema = tables()
     written, alias = table.this.copy(), table.args.get("alias")
@@ -28,7 +28,7 @@ def put_names(tree: "Expression", tables: Callable[[], Tables]) -> Mapping[str, 
     if len(own) > 1:
         table.set("alias", None)
     name = _declared(table.this, schema)
-    for column in [node for node in tree.walk() if _kind(node) == "Column" and _kind(node.this) == "Identifier"]:
+    for column in [node for node in tree.walk() if kind_of(node) == "Column" and kind_of(node.this) == "Identifier"]:
         of = column.args.get("table")
         if of is not None and any(_are_one(of, each) for each in own):
             column.set("table", None)
@@ -55,5 +55,12 @@ def _declared(identifier: "Expression", known: Collection[str]) -> str:
     return str(identifier.name)
 
 
-def _kind(node: object) -> str:
+def kind_of(node: object) -> str:
+    """The name of a node's class, such as `Select`."""
     return type(node).__name__
+
+
+def text_of(node: "Expression") -> str:
+    """A node as SQL."""
+    render: Callable[..., str] = node.sql
+    return render(dialect="postgres")
