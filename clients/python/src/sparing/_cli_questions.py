@@ -2,12 +2,14 @@
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from sparing import Answer, Client, Condition, Group, Item, Preview, QueryBuilder, QueryRequest
+from sparing import Answer, Client, Condition, Group, Item, Preview, QueryRequest
+from sparing._builder import bounded
 
 _NOISE = ("sigma", "rho", "share", "half_width", "scale", "confidence", "weights")
 _SWITCHES = ("mechanism", "reduce", "rule", "reuse")
@@ -21,27 +23,10 @@ class UsageError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A query that can be asked or previewed: the arguments of a document, or the steps of a text in SQL."""
+    """A query that can be asked or previewed, of a document or of SQL."""
 
-    client: Client
-    document: QueryRequest | None = None
-    steps: QueryBuilder | None = None
-
-    def ask(self, key: str) -> Answer:
-        """Ask the query under this idempotency key, and return the answer."""
-        if self.steps is not None:
-            return self.steps.run(idempotency_key=key)
-        return self.client.queries.ask(idempotency_key=key, **self._document)
-
-    def preview(self) -> Preview:
-        """Everything public about the query."""
-        return self.client.queries.preview(**self._document) if self.steps is None else self.steps.preview()
-
-    @property
-    def _document(self) -> QueryRequest:
-        if self.document is None:
-            raise TypeError("a query has a document or steps")
-        return self.document
+    ask: Callable[[str], Answer]  # under an idempotency key
+    preview: Callable[[], Preview]
 
 
 def asked_of(arguments: argparse.Namespace, client: Client, stdin: TextIO) -> Asked:
@@ -61,7 +46,10 @@ def asked_of(arguments: argparse.Namespace, client: Client, stdin: TextIO) -> As
         request["reuse"] = False
     if not any(name in request for name in _NOISE):
         raise UsageError(f"{_NO_NOISE}, or a noise in the document")
-    return Asked(client=client, document=request)  # type: ignore[arg-type]  # the client checks it
+    queries = client.queries  # which check what is asked
+    return Asked(
+        ask=lambda key: queries.ask(idempotency_key=key, **request), preview=partial(queries.preview, **request)
+    )
 
 
 def request_of(document: object, dataset: str) -> QueryRequest:
@@ -90,10 +78,9 @@ def _of_sql(arguments: argparse.Namespace, client: Client, noise: Mapping[str, A
         raise UsageError(_NO_NOISE)
     if arguments.mechanism is not None:
         noise = {**noise, "mechanism": arguments.mechanism}
-    steps = client.dataset(arguments.dataset).sql(arguments.sql).noise(**noise)
-    steps = steps if arguments.l2_clip is None else steps.clip(arguments.l2_clip)
-    steps = steps if arguments.rows is None else steps.rows(arguments.rows)
-    return Asked(client=client, steps=steps.fresh() if arguments.fresh else steps)
+    query = client.dataset(arguments.dataset).sql(arguments.sql).noise(**noise)
+    steps = bounded(query, l2_clip=arguments.l2_clip, rows=arguments.rows, reuse=not arguments.fresh)
+    return Asked(ask=lambda key: steps.run(idempotency_key=key), preview=steps.preview)
 
 
 def _document(file: str | None, stdin: TextIO) -> object:

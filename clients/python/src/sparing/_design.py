@@ -5,15 +5,13 @@ Numbers are clipped to their declared bounds, as in an upload, and a missing num
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from math import ceil, floor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparing._frames import Frame
-from sparing._labels import interval_names
+from sparing._labels import edges_of_width, interval_names
 from sparing._learning_items import Feature
 
 Doubles = NDArray[np.float64]
@@ -93,7 +91,8 @@ def _binned(kind: str, cut: Mapping[str, Any], columns: Columns) -> tuple[object
         return value, np.array(cut["edges"], dtype="float64")
     if "of" in cut:
         raise ValueError("bins of a calculated value need edges in a model; a width has no bounds to begin at")
-    return value, np.array(_multiples(cut["width"], columns[cut["column"]]), dtype="float64")
+    bounds = columns[cut["column"]]
+    return value, np.array(edges_of_width(cut["width"], bounds["lower"], bounds["upper"]), dtype="float64")
 
 
 def _levels_of_column(name: str, declared: Mapping[str, Any]) -> Levels:
@@ -126,13 +125,6 @@ def _text(value: object) -> str:
     """The text by which categories are compared; whole doubles count as integers, and booleans of numpy as Python's."""
     value = value.item() if hasattr(value, "item") else value
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def _multiples(width: float, declared: Mapping[str, Any]) -> list[float]:
-    """The edges of bins of a width: its multiples, from the lower bound rounded down to the upper rounded up."""
-    step = Decimal(str(width))
-    first, last = floor(Decimal(str(declared["lower"])) / step), ceil(Decimal(str(declared["upper"])) / step)
-    return [float(place * step) for place in range(first, max(last, first + 1) + 1)]
 
 
 def _part(given: Feature, columns: Columns) -> Callable[[Frame], Doubles]:

@@ -125,12 +125,8 @@ def _named(axis: Axis, declared: Mapping[str, Axis]) -> Axis:
     column = declared.get(str(axis["column"]), {})
     match {**column, **axis}:
         case {"width": int() | float() as width, "lower": int() | float() as lower, "upper": int() | float() as upper}:
-            step = Decimal(str(width))
-            first, last = floor(Decimal(str(lower)) / step), ceil(Decimal(str(upper)) / step)
-            places = range(first, max(last, first + 1) + 1)
-            if len(places) != axis["size"] + 1:
-                return axis
-            return {**axis, "edges": [float(place * step) for place in places]}
+            edges = edges_of_width(width, lower, upper)
+            return {**axis, "edges": edges} if len(edges) == axis["size"] + 1 else axis
         case {"by": "day" | "week" | "month" | "quarter" | "year" as unit, "lower": lower, "upper": upper}:
             parts = list(dict.fromkeys(map(_PARTS[unit], _days(lower[:10], upper[:10]))))
             return {**axis, "categories": parts} if len(parts) == axis["size"] else axis
@@ -157,6 +153,13 @@ def _values(axis: Axis) -> Sequence[object]:
             first = first.replace(tzinfo=UTC) if first.tzinfo is None else first.astimezone(UTC)
             return [f"{(first + timedelta(seconds=second)).isoformat()[:19]}Z" for second in range(size)]
     return range(int(axis["size"]))
+
+
+def edges_of_width(width: float, lower: float, upper: float) -> list[float]:
+    """The edges of bins of a width: the multiples of it from below the lower bound to above the upper."""
+    step = Decimal(str(width))
+    first, last = floor(Decimal(str(lower)) / step), ceil(Decimal(str(upper)) / step)
+    return [float(place * step) for place in range(first, max(last, first + 1) + 1)]
 
 
 def interval_names(edges: Sequence[object]) -> list[str]:

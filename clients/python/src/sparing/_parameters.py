@@ -131,24 +131,14 @@ def _npy(kind: str, shape: tuple[int, ...], data: bytes) -> bytes:
     return _MAGIC + len(header).to_bytes(2, "little") + header + data
 
 
-class KnownHashes:
-    """The hashes of recently answered parameters, by dataset. If the service forgets one, it gets the numbers again."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
-
-    def __contains__(self, place: tuple[str, str]) -> bool:
-        return place in self._known
+class KnownHashes(OrderedDict[tuple[str, str], None]):
+    """The hashes that were answered lately, by dataset. A service that has forgotten one gets its numbers again."""
 
     def add(self, place: tuple[str, str]) -> None:
-        """Remember a dataset and hash, and forget the oldest if there are too many."""
-        self._known[place] = None
-        if len(self._known) > _KNOWN_MAX:
-            self._known.popitem(last=False)
-
-    def drop(self, place: tuple[str, str]) -> None:
-        """Forget a dataset and hash."""
-        self._known.pop(place, None)
+        """Remember one, and forget the oldest of too many."""
+        self[place] = None
+        if len(self) > _KNOWN_MAX:
+            self.popitem(last=False)
 
 
 KNOWN: Final = KnownHashes()

@@ -206,13 +206,10 @@ def _matched(template: list[str], words: list[str]) -> dict[str, str] | None:
     """The names in an address, or None if the address does not fit the template."""
     if len(template) != len(words):
         return None
-    parts = {}
-    for expected, word in zip(template, words, strict=True):
-        if expected.startswith("{"):
-            parts[expected.strip("{}")] = word
-        elif expected != word:
-            return None
-    return parts
+    pairs = list(zip(template, words, strict=True))
+    if any(expected != word for expected, word in pairs if not expected.startswith("{")):
+        return None
+    return {expected.strip("{}"): word for expected, word in pairs if expected.startswith("{")}
 
 
 def entries_in(content: bytes) -> Sequence[Mapping[str, Any]]:

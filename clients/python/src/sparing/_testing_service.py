@@ -115,8 +115,7 @@ class Service:
 
     def ask(self, analyst: Analyst, name: str, key: str | None, content: bytes) -> dict[str, Any]:
         """`POST /datasets/{dataset}/queries`."""
-        checked = checked_key(key)
-        return self._answer(analyst, name, checked, content)
+        return self._answer(analyst, name, checked_key(key), content)
 
     def monitor(self, analyst: Analyst, name: str) -> dict[str, Any]:
         """`GET /datasets/{dataset}/monitor`."""

@@ -59,7 +59,7 @@ def _sent(document: Document, request: Request) -> Call[object]:
             if not is_unknown(refusal):
                 raise
         for place in places:
-            KNOWN.drop(place)
+            KNOWN.pop(place, None)
         request = dataclasses.replace(request, keyed=())  # it was announced
     reply = yield dataclasses.replace(request, content=many.npz, content_type=NPZ)
     if request.idempotency_key is not None:  # of a preview nothing is kept
