@@ -43,8 +43,8 @@ class MonitorTicks(Monitor):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dataset:
-    """A dataset. `sequence`, `individuals` and `rows` are shown to curators; analysts get None."""
+class _DatasetFacts:
+    """The facts that a dataset is listed and shown with."""
 
     name: str
     guarantee: Guarantee
@@ -53,7 +53,6 @@ class Dataset:
     mu: float | None  # the same as Gaussian differential privacy, mu^2 = 2 rho; None under another accounting
     capacity: int  # public upper bound on the number of individuals
     rule: str  # the rule for an individual that cannot afford a query
-    tables: Mapping[str, object]  # the public schema, as registered
     epoch: int | None = None  # identical queries within one epoch get the same released answer
     limit_floor_rho: Decimal | None = None  # the smallest limit any individual was registered with
     accounting: str | Mapping[str, object] = "gdp"  # by which charges add up, as registered
@@ -64,32 +63,22 @@ class Dataset:
     archived: bool = False  # an archived dataset answers no new query
     sequence: int | None = None  # queries in the ledger
     individuals: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset(_DatasetFacts):
+    """A dataset. `sequence`, `individuals` and `rows` are for curators; analysts get None."""
+
+    tables: Mapping[str, object]  # the public schema, as registered
     rows: Mapping[str, int] | None = None  # per table
     warnings: tuple[str, ...] = ()  # probable mistakes in the registration, for curators
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetRow:
-    """A dataset in a listing; `datasets.get` returns its schema. `sequence` and `individuals` are shown to curators."""
+class DatasetRow(_DatasetFacts):
+    """A dataset as it is listed; `datasets.get` has its schema. `sequence` and `individuals` are for curators."""
 
-    name: str
-    guarantee: Guarantee
-    budget_rho: Decimal  # the most that can be spent on each individual
-    budget_units: int
-    mu: float | None  # as in `Dataset`
-    capacity: int
-    rule: str
     table_names: tuple[str, ...]
-    epoch: int | None = None
-    limit_floor_rho: Decimal | None = None
-    accounting: str | Mapping[str, object] = "gdp"
-    unit: str = "rho"  # of every `_rho` here
-    keys: str = "exact"
-    monitor: Monitor | None = None
-    version: int = 1
-    archived: bool = False
-    sequence: int | None = None
-    individuals: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,18 +104,24 @@ class UploadReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetRow:
+class _Account:
+    """The numbers of one individual's account that the individual and the curator are shown."""
+
+    budget_rho: Decimal  # the limit in force now
+    spent_rho: Decimal
+    remaining_rho: Decimal
+    paused: bool  # takes part in no query until the individual resumes; the limit stays
+    queries_charged: int  # burns are in neither number
+    queries_left_out: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetRow(_Account):
     """One individual's account."""
 
     key: str
-    budget_rho: Decimal
-    spent_rho: Decimal
-    remaining_rho: Decimal
     spent_units: int
     budget_units: int
-    paused: bool  # takes part in no query until the individual resumes
-    queries_charged: int  # burns are in neither number
-    queries_left_out: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,29 +286,29 @@ class ActRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrincipalKey:
-    """A principal with its new API key. The key is shown only here, and not kept by the service."""
+class _Principal:
+    """The facts that a principal is made and listed with."""
 
     id: str
     role: str
     name: str
-    key: str = field(repr=False)
     dataset: str | None = None
     individual: str | None = None
     allowance_rho: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrincipalRow:
-    """A principal in a curator's listing, without its key."""
+class PrincipalKey(_Principal):
+    """A new principal with its API key. The key is shown this once and not kept by the service."""
 
-    id: str
-    role: str
-    name: str
+    key: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrincipalRow(_Principal):
+    """A principal as the curator lists it; never its key."""
+
     created_at: datetime
-    dataset: str | None = None
-    individual: str | None = None
-    allowance_rho: Decimal | None = None
     revoked_at: datetime | None = None
     organisation: str | None = None
     purpose: str | None = None
@@ -397,7 +392,7 @@ class Allowance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IndividualBudget:
+class IndividualBudget(_Account):
     """The individual's own account in one dataset; every epsilon is at `delta`.
 
     The promise follows from the largest limit ever in force: lowering a limit does not change it. The spent total is no
@@ -405,9 +400,6 @@ class IndividualBudget:
     """
 
     dataset: str
-    budget_rho: Decimal  # the limit in force now
-    spent_rho: Decimal
-    remaining_rho: Decimal
     share_spent: float  # of the limit in force now
     promise_rho: Decimal
     promise_epsilon: float  # when the individual's record is blanked
@@ -415,10 +407,7 @@ class IndividualBudget:
     promise_of: str  # "largest_limit", or "dataset_budget", an upper bound where the individual's own is not known
     epsilon_so_far_time_uniform: float | None  # None where it is not below the promise
     delta: Decimal
-    paused: bool  # takes part in no query until `resume`; the limit stays
     left_out_for_good: bool = False  # takes part in no query any more: the rule is `drop`, and one has left it out
-    queries_charged: int  # burns are in neither number
-    queries_left_out: int
     promise_epsilon_advisory: float | None = None  # of the same limit while all noise is Gaussian, where that is less
     reserve_rho: Decimal = Decimal(0)  # kept beside `budget_rho` for the dataset's monitor; a part of every limit
     lowest_limit_rho: Decimal  # the smallest one to lower the limit to
