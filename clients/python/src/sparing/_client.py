@@ -5,13 +5,13 @@ import inspect
 import random
 import time
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Self, Unpack
 
 import httpx
 
 from sparing._answers import Answer
 from sparing._builder import DatasetQueries, bounded
+from sparing._closing import Closing
 from sparing._connection import Connection
 from sparing._constants import MAX_RETRIES, REPLY_BYTES_MAX, TIMEOUT_S
 from sparing._options import timeout_of
@@ -26,8 +26,8 @@ from sparing._retry import RetryPolicy
 from sparing._sender import BeforeSending, Sender
 
 
-class Client:
-    """A connection to a Sparing service. Threads may share it. Close it, or use it in a `with` statement.
+class Client(Closing):
+    """A connection to a Sparing service. Safe to share between threads; close it, or use it in a `with` statement.
 
     Attributes:
         datasets: register, fill and watch datasets (curators).
@@ -139,14 +139,6 @@ class Client:
     def close(self) -> None:
         """Close the connections. Calling it twice is harmless."""
         self._sender.pool.http.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"Client(base_url={str(self._url)!r}, api_key='********')"

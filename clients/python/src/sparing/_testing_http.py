@@ -64,24 +64,9 @@ def invalid_query(problem: QueryProblem) -> Refused:
     return Refused("invalid-request", str(problem), errors=[(error.field, error.message) for error in problem.errors])
 
 
-def not_found() -> Refused:
-    """The refusal (404) for a resource that does not exist, or that this analyst may not see."""
-    return Refused("not-found")
-
-
 def unknown_dataset(name: str, names: Collection[str]) -> Refused:
     """The refusal (404) for a dataset that is not among `names`, those that the analyst may query."""
     return Refused("not-found", no_dataset(name, names))
-
-
-def role_required(roles: str) -> Refused:
-    """The refusal (403) of a route that is not for analysts; `roles` are the roles that it needs, in words."""
-    return Refused("role-required", f"This request needs a key with the role {roles}.")
-
-
-def not_in_fake(what: str) -> Refused:
-    """The refusal (501) for a thing that the real service does and the fake does not."""
-    return Refused("not-in-fake", what)
 
 
 def document_of(refusal: Refused, request_id: str) -> dict[str, Any]:
@@ -185,7 +170,7 @@ def route_of(request: httpx.Request) -> Route:
         if parts is not None and (method not in found or len(parts) < len(found[method].parts)):
             found[method] = Route(name=name, parts=parts)
     if not found:
-        raise not_found()
+        raise Refused("not-found")
     if request.method not in found:
         raise Refused("method-not-allowed", headers={"Allow": ", ".join(sorted(found))})
     return found[request.method]

@@ -39,8 +39,6 @@ from sparing._testing_http import (
     invalid_query,
     limit_of,
     name_in,
-    not_found,
-    not_in_fake,
     unknown_dataset,
 )
 from sparing._testing_parameters import KeptParameters
@@ -154,7 +152,7 @@ class Service:
         for stored in analyst.replies.values():
             if str(stored.release.query_id) == query:
                 return stored.body
-        raise not_found()
+        raise Refused("not-found")
 
     def releases(self, analyst: Analyst, params: Mapping[str, str]) -> dict[str, Any]:
         """`GET /queries`: the releases, newest first, a page at a time. A cursor is the number of older releases."""
@@ -238,9 +236,10 @@ class Service:
         if values is not None:
             return plan, _steps_of(values, plan)
         if not dataset.has_rows:
-            raise not_in_fake(
+            raise Refused(
+                "not-in-fake",
                 f"The dataset {dataset.name!r} has no rows and no answer is registered: give rows to add_dataset, or"
-                " call answer() before the query."
+                " call answer() before the query.",
             )
         return plan, dataset.counted(plan, self._words if self.has_noise else None)
 

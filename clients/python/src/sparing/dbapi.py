@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, time
 from time import localtime
-from types import TracebackType
 from typing import Any, Final, NoReturn, Self, Unpack
 
 from sparing._answers import Answer
 from sparing._client import Client
+from sparing._closing import Closing
 from sparing._errors import (
     APIConnectionError,
     APIReplyError,
@@ -160,8 +160,8 @@ def connect(
         )
 
 
-class Connection:
-    """A connection to one dataset, with the noise of its queries; made by `connect`. Threads may share it.
+class Connection(Closing):
+    """A dataset and the noise of its queries; made by `connect`. Threads may share it.
 
     Attributes:
         client: the client that sends the queries.
@@ -232,17 +232,9 @@ class Connection:
             self._tables = self.tables()
         return self._tables
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class Cursor:
-    """A cursor, which asks one query at a time and has the rows of the last query. Threads must not share it.
+class Cursor(Closing):
+    """The queries of a connection, one at a time, and the rows of the last. Not for several threads at once.
 
     Attributes:
         connection: the connection.
@@ -315,14 +307,6 @@ class Cursor:
 
     def __next__(self) -> tuple[object, ...]:
         return next(self._left())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _ask(self, text: str, idempotency_key: str | None) -> Table:
         query = table_query(text, self.connection.known_tables)

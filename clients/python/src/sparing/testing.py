@@ -19,12 +19,12 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import httpx
 
 from sparing import AsyncClient, Client, Dataset
+from sparing._closing import Closing
 from sparing._models import KeyComparison
 from sparing._reply_words import REPLY_TO
 from sparing._testing_dataset import Number, dataset_of, registered_dataset, stated_accounting, units_of
@@ -34,7 +34,6 @@ from sparing._testing_http import (
     Route,
     document_of,
     refuse_other_parameters,
-    role_required,
     route_of,
     unknown_dataset,
 )
@@ -57,7 +56,7 @@ class ReceivedRequest:
     idempotency_key: str | None = None
 
 
-class FakeService:
+class FakeService(Closing):
     """A service in memory, behind `transport`; use it in a `with` statement, or close it. Threads may share it.
 
     Attributes:
@@ -214,14 +213,6 @@ class FakeService:
         while self._clients:
             self._clients.pop().close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _handle(self, request: httpx.Request) -> httpx.Response:
         with self._lock:
             self.requests.append(_received(request))
@@ -252,7 +243,7 @@ class FakeService:
         if name is not None and analyst.dataset not in (None, name):
             raise unknown_dataset(name, [analyst.dataset or ""])
         if route.name in OTHERS:
-            raise role_required(OTHERS[route.name])
+            raise Refused("role-required", f"This request needs a key with the role {OTHERS[route.name]}.")
         refuse_other_parameters(route, request)
         return self._of_analyst(route, analyst, request, request_id)
 
