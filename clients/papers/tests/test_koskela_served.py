@@ -10,7 +10,7 @@ import pytest
 from clients.papers.tests.served_fits import fit_elsewhere
 from service.accounting.accountings import GAUSSIAN
 from sparing_papers.descent import area_under_curve
-from sparing_papers.koskela_descent import DELTA
+from sparing_papers.figure import DELTA
 from sparing_papers.koskela_served import ACTIVE_SHARES, Asked, ServedFit, recomputed_units
 from sparing_papers.tabular import BRACKETS, read_people, split
 

@@ -11,13 +11,12 @@ from typing import Final
 from matplotlib.figure import Figure
 
 from sparing.research.admitted_steps import AdmittedSteps, admitted_steps
-from sparing_papers.figure import PaperFigure, Request, Rows, Table, tabulated
+from sparing_papers.figure import DELTA, PaperFigure, Request, Rows, Table, tabulated
 from sparing_papers.style import BLUE, GREY, INK, ORANGE, TEAL, plain
 
 __all__ = ["FIGURES", "WORKLOADS", "compute_admitted"]
 
 EPSILON: Final = Decimal(1)
-DELTA: Final = Decimal("1e-5")
 WORKLOADS: Final = {
     "full batch": (0.01, 1.0),
     "q = .1": (0.1, 0.1),

@@ -1,33 +1,24 @@
 """Answers counted through a running service: counts of one individual, until the service leaves that individual out."""
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
-from typing import Final
+from typing import Any, Final
 
 from service.run.serve import serving
 from service.settings.settings import Settings
 from sparing import Client
 from sparing._query import QueryRequest
 
-__all__ = ["Promised", "Served", "answers_until_left_out", "served"]
+__all__ = ["Served", "answers_until_left_out", "served"]
 
 BATCH: Final = 256
 ENVIRONMENT: Final = {"SPARING_RELEASE_SLOT_MS": "0", "SPARING_DRAIN_NOTICE_MS": "0", "SPARING_LOG": "json"}
 """Settings for a service that is not attacked by time, and that no balancer has to see end."""
 TABLES: Final = {"people": {"kind": "individuals", "key": "person_id", "columns": {}}}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promised:
-    """The guarantee of a dataset and its accounting, as a registration states them."""
-
-    epsilon: str
-    delta: str
-    accounting: object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +45,16 @@ def served() -> Iterator[Served]:
 
 
 def answers_until_left_out(
-    found: Served, promised: Sequence[Promised], *, sigma: float, tell: Callable[[float], None] = lambda _: None
+    found: Served,
+    promised: Sequence[Mapping[str, Any]],
+    *,
+    sigma: float,
+    tell: Callable[[float], None] = lambda _: None,
 ) -> list[int]:
-    """The number of counts that one individual pays for in a dataset of each guarantee. Raises SparingError."""
+    """The number of counts that one individual pays for in a dataset of each guarantee. Raises SparingError.
+
+    A guarantee has `epsilon`, `delta` and `accounting`, as a registration states them.
+    """
     with Client(base_url=found.url, api_key=found.key) as curator:
         made = curator.principals.create(role="analyst", name="figures")
         with Client(base_url=found.url, api_key=made.key) as analyst:
@@ -69,15 +67,8 @@ def answers_until_left_out(
     return counted
 
 
-def _register(curator: Client, name: str, promised: Promised) -> None:
-    curator.datasets.create(
-        name=name,
-        tables=TABLES,
-        capacity=1,
-        epsilon=promised.epsilon,
-        delta=promised.delta,
-        accounting=promised.accounting,  # type: ignore[arg-type]  # as the service documents it
-    )
+def _register(curator: Client, name: str, promised: Mapping[str, Any]) -> None:
+    curator.datasets.create(name=name, tables=TABLES, capacity=1, **promised)
     curator.datasets.upload(dataset=name, table="people", data={"person_id": ["p0"]})
 
 

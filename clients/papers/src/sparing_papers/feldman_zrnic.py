@@ -19,25 +19,20 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 from numpy.typing import NDArray
 
-from service.accounting.accountings import GAUSSIAN, Accounting, ConcentratedAccounting
+from service.accounting.accountings import GAUSSIAN, Accounting
 from service.core.charge import UNITS_PER_RHO
 from service.core.laplace import laplace_worst_case_units
-from sparing_papers.figure import PaperFigure, Request, Rows, Table, tabulated
+from sparing_papers.figure import DELTA, PaperFigure, Request, Rows, Table, tabulated
+from sparing_papers.koskela import ACCOUNTINGS, admitted_steps
 from sparing_papers.style import BLUE, GREY, INK, ORANGE, TEAL, label, plain
 
 __all__ = ["FIGURES", "counter_reading", "discretised_reading", "rogers_steps"]
 
-DELTA: Final = Decimal("1e-5")
 STEP_EPSILON: Final = Fraction(1, 100)
 SCALE: Final = 2.0**20
 """The scale of Laplace noise in steps of the grid; a hundredth of it is one individual's number."""
 ANY_STEP_UNITS: Final = math.ceil(STEP_EPSILON**2 / 2 * UNITS_PER_RHO)
 EPSILON_MAX: Final = 1.0
-
-
-def steps_of(accounting: Accounting, epsilon: Decimal, step_units: int) -> int:
-    """The most equal steps within a budget of (epsilon, 1e-5)."""
-    return accounting.budget_units(epsilon=epsilon, delta=DELTA) // step_units
 
 
 def laplace_units(accounting: Accounting) -> int:
@@ -62,16 +57,15 @@ def rogers_steps(epsilon: float, delta: float, step: float) -> int:
 @tabulated("steps", "filter", "epsilon", "k")
 def compute_filters(request: Request) -> Rows:
     """The most steps by epsilon, for Gaussian noise at sigma 100 and for pure steps of 0.01."""
-    simple, optimal = ConcentratedAccounting(conversion="simple"), ConcentratedAccounting()
-    count_units = math.ceil(Fraction(UNITS_PER_RHO, 2 * 100**2))
+    simple, optimal = ACCOUNTINGS["zcdp, simple"], ACCOUNTINGS["zcdp"]
     ways: Mapping[tuple[str, str], Callable[[Decimal], int]] = {
-        ("Gaussian", "gdp"): lambda epsilon: steps_of(GAUSSIAN, epsilon, count_units),
-        ("Gaussian", "Remark 4.4"): lambda epsilon: steps_of(optimal, epsilon, count_units),
-        ("Gaussian", "B*"): lambda epsilon: steps_of(simple, epsilon, count_units),
-        ("pure", "Laplace, zcdp"): lambda epsilon: steps_of(optimal, epsilon, laplace_units(optimal)),
-        ("pure", "Laplace, gdp"): lambda epsilon: steps_of(GAUSSIAN, epsilon, laplace_units(GAUSSIAN)),
-        ("pure", "Remark 4.4"): lambda epsilon: steps_of(optimal, epsilon, ANY_STEP_UNITS),
-        ("pure", "Theorem 4.8"): lambda epsilon: steps_of(simple, epsilon, ANY_STEP_UNITS),
+        ("Gaussian", "gdp"): lambda epsilon: admitted_steps(GAUSSIAN, epsilon),
+        ("Gaussian", "Remark 4.4"): lambda epsilon: admitted_steps(optimal, epsilon),
+        ("Gaussian", "B*"): lambda epsilon: admitted_steps(simple, epsilon),
+        ("pure", "Laplace, zcdp"): lambda epsilon: admitted_steps(optimal, epsilon, laplace_units(optimal)),
+        ("pure", "Laplace, gdp"): lambda epsilon: admitted_steps(GAUSSIAN, epsilon, laplace_units(GAUSSIAN)),
+        ("pure", "Remark 4.4"): lambda epsilon: admitted_steps(optimal, epsilon, ANY_STEP_UNITS),
+        ("pure", "Theorem 4.8"): lambda epsilon: admitted_steps(simple, epsilon, ANY_STEP_UNITS),
         ("pure", "Rogers et al."): lambda epsilon: rogers_steps(float(epsilon), float(DELTA), float(STEP_EPSILON)),
         ("pure", "sum"): lambda epsilon: math.floor(Fraction(epsilon) / STEP_EPSILON),
     }

@@ -23,14 +23,13 @@ from matplotlib.figure import Figure
 from service.accounting.accountings import ConcentratedAccounting
 from service.core.charge import UNITS_PER_RHO
 from sparing_papers.descent import Descent, fit, percent_right
-from sparing_papers.figure import PaperFigure, Request, Rows, Table, tabulated
+from sparing_papers.figure import DELTA, PaperFigure, Request, Rows, Table, tabulated
 from sparing_papers.style import BLUE, GREY, INK, ORANGE, PALE, label, plain
 
 __all__ = ["CHOSEN", "FIGURES", "PRINTED", "descent"]
 
 Regime = Literal["tuned", "suboptimal", "above"]
 REGIMES: Final[tuple[Regime, ...]] = ("tuned", "suboptimal", "above")
-DELTA: Final = Decimal("1e-5")
 TRIALS: Final = 3
 
 

@@ -3,15 +3,19 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import partial, wraps
-from typing import ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 from matplotlib.figure import Figure
 
 from sparing_papers.counted import Served, served
 from sparing_papers.labelled import Labelled
 
-__all__ = ["Cell", "PaperFigure", "Request", "Rows", "Table", "tabulated"]
+__all__ = ["DELTA", "Cell", "PaperFigure", "Request", "Rows", "Table", "tabulated"]
+
+DELTA: Final = Decimal("1e-5")
+"""That of every promise here, but for figure 1 of Koskela et al."""
 
 Cell = str | int | float
 Rows = Iterator[tuple[Cell, ...]]

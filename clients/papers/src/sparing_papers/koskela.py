@@ -19,14 +19,13 @@ from matplotlib.figure import Figure
 from service.accounting.accountings import GAUSSIAN, Accounting, ConcentratedAccounting
 from service.accounting.conversions import amount_of_units, delta_of_mu, log_delta_of_order, mu_of_units_exactly
 from service.core.charge import worst_case_units
-from sparing_papers.counted import Promised, answers_until_left_out
-from sparing_papers.figure import PaperFigure, Request, Rows, Table, tabulated
+from sparing_papers.counted import answers_until_left_out
+from sparing_papers.figure import DELTA, PaperFigure, Request, Rows, Table, tabulated
 from sparing_papers.style import BLUE, GREY, INK, ORANGE, TEAL, label, logarithmic_deltas, plain
 
-__all__ = ["FIGURES", "admitted_steps", "log_delta_of_all_orders", "log_delta_of_whole_orders"]
+__all__ = ["ACCOUNTINGS", "FIGURES", "admitted_steps", "log_delta_of_all_orders", "log_delta_of_whole_orders"]
 
 SIGMA: Final = 100.0
-DELTA: Final = Decimal("1e-5")
 STEP_UNITS: Final = worst_case_units(1, SIGMA)
 """The charge of one count to an individual whom it counts, in units."""
 STEPS: Final = 420
@@ -51,9 +50,9 @@ COUNTED: Final = {
 """Epsilon and accounting of the datasets that a service counts answers of, quick or not."""
 
 
-def admitted_steps(accounting: Accounting, epsilon: Decimal) -> int:
-    """The most counts that any individual's budget of (epsilon, 1e-5) pays for."""
-    return accounting.budget_units(epsilon=epsilon, delta=DELTA) // STEP_UNITS
+def admitted_steps(accounting: Accounting, epsilon: Decimal, step_units: int = STEP_UNITS) -> int:
+    """The most counts, or other steps of one price, that any individual's budget of (epsilon, 1e-5) pays for."""
+    return accounting.budget_units(epsilon=epsilon, delta=DELTA) // step_units
 
 
 def log_delta_of_all_orders(steps: int, epsilon: float) -> float:
@@ -127,7 +126,7 @@ def compute_figure_5(request: Request) -> Rows:
         epsilons = _grid(0.01, 0.93, 24 if request.quick else 185)
         yield from ((name, epsilon, admitted_steps(accounting, Decimal(repr(epsilon)))) for epsilon in epsilons)
     asked = COUNTED[request.quick]
-    promised = [Promised(epsilon=epsilon, delta=str(DELTA), accounting=STATED[name]) for epsilon, name in asked]
+    promised = [{"epsilon": epsilon, "delta": str(DELTA), "accounting": STATED[name]} for epsilon, name in asked]
     with request.served() as found:
         counted = answers_until_left_out(found, promised, sigma=SIGMA, tell=request.tell)
     for (epsilon, name), answers in zip(asked, counted, strict=True):

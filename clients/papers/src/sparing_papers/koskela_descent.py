@@ -23,14 +23,13 @@ from service.accounting.accountings import GAUSSIAN
 from service.core.charge import UNITS_PER_RHO
 from sparing_papers.descent import LOGISTIC, SOFTMAX, Descent, Fit, LinearLoss, area_under_curve, fit, percent_right
 from sparing_papers.digits import CLASSES
-from sparing_papers.figure import Cell, PaperFigure, Request, Rows, Table, tabulated
+from sparing_papers.figure import DELTA, Cell, PaperFigure, Request, Rows, Table, tabulated
 from sparing_papers.labelled import Labelled
 from sparing_papers.style import BLUE, GREY, INK, ORANGE, TEAL, label, plain
 from sparing_papers.tabular import BRACKETS, labelled, read_people, split
 
 __all__ = ["DIGITS", "FIGURES", "TABULAR", "Experiment", "Measure", "descent", "draw_shares", "epsilon_shares"]
 
-DELTA: Final = Decimal("1e-5")
 EPSILON: Final = "2.75"
 FACTORS: Final = (0.5, 1.0, 2.0, 5.0)
 CERTIFIED: Final = 50

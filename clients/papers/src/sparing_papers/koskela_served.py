@@ -25,8 +25,8 @@ from sparing import Client, col, feature, one_hot
 from sparing.learn import LogisticRegression
 from sparing_papers.counted import Served
 from sparing_papers.descent import area_under_curve
-from sparing_papers.figure import PaperFigure, Request, Rows, Table, tabulated
-from sparing_papers.koskela_descent import CERTIFIED, DELTA, EPSILON, TABULAR, draw_shares, shares_of_rho
+from sparing_papers.figure import DELTA, PaperFigure, Request, Rows, Table, tabulated
+from sparing_papers.koskela_descent import CERTIFIED, EPSILON, TABULAR, draw_shares, shares_of_rho
 from sparing_papers.style import BLUE, INK, ORANGE, TEAL, label, plain
 from sparing_papers.tabular import AGE_BOUNDS, BRACKETS, INCOME_EDGES, SIZE_BOUNDS, People, read_people, split
 
