@@ -5,14 +5,14 @@ import contextlib
 import inspect
 import math
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import httpx
 
 from sparing._bodies import Body, Sent, chunks, opened
-from sparing._calls import Blocking, Call, Items, Stream
+from sparing._calls import Blocking, Call, Items, Steps, Stream
 from sparing._deadlines import Deadline
 from sparing._errors import APIConnectionError, SparingError
 from sparing._exchange import Announce, Outcome, Step, Try, Wait, steps_of
@@ -35,31 +35,21 @@ class AsyncSender(SenderOptions):
     before_sending: AsyncBeforeSending | None = None
 
     async def run(self, call: Call[T]) -> T:
-        """The result of a call. Raises SparingError, and any exception of the call."""
-        steps = steps_of(call, self.retry)
-        outcome: object = None
-        while True:
-            try:
-                step = steps.send(outcome)
-            except StopIteration as end:
-                return cast("T", end.value)
-            outcome = await self._do(step)
+        """The result of a call. Raises SparingError, and all that the call raises."""
+        steps: Steps[Step, T] = Steps(steps_of(call, self.retry))
+        for step in steps:
+            steps.reply = await self._do(step)
+        return steps.result
 
     async def each(self, stream: Stream[T]) -> AsyncIterator[T]:
-        """The items of a stream; requests are sent as items are consumed, and none before the first item is."""
-        steps: Generator[Step | Items[T], object, None] = steps_of(stream, self.retry)
-        outcome: object = None
-        while True:
-            try:
-                step = steps.send(outcome)
-            except StopIteration:
-                return
+        """The items of a stream as they are consumed; nothing is sent before the first."""
+        steps: Steps[Step | Items[T], None] = Steps(steps_of(stream, self.retry))
+        for step in steps:
             if isinstance(step, Items):
-                outcome = None
                 for item in step.items:
                     yield item
             else:
-                outcome = await self._do(step)
+                steps.reply = await self._do(step)
 
     async def _do(self, step: Step) -> object:
         match step:

@@ -4,7 +4,7 @@ A `Call[T]` yields requests, is sent the JSON document of each reply, and return
 as they come. A sender runs these generators, and decides only how to wait. `httpx.Auth.auth_flow` has the same form.
 """
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar, cast
 
@@ -14,6 +14,7 @@ from sparing._errors import APIReplyError
 from sparing._requests import Request, get
 
 T = TypeVar("T")
+Step = TypeVar("Step")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,27 @@ class Items(Generic[T]):
 
 Call: TypeAlias = Generator[Request | Blocking, object, T]
 Stream: TypeAlias = Generator[Request | Blocking | Items[T], object, None]
+
+
+class Steps(Generic[Step, T]):
+    """The steps of a generator for a loop, which puts into `reply` what is sent back; `result` is there at the end."""
+
+    result: T
+
+    def __init__(self, steps: Generator[Step, object, T]) -> None:
+        """Nothing is done before the loop begins."""
+        self._steps = steps
+        self.reply: object = None
+
+    def __iter__(self) -> Iterator[Step]:
+        while True:
+            try:
+                step = self._steps.send(self.reply)
+            except StopIteration as end:
+                self.result = end.value
+                return
+            self.reply = None
+            yield step
 
 
 def reply_of(model: type[T], request: Request) -> Call[T]:
@@ -77,30 +99,21 @@ def listing_by(read_item: Callable[[object], T], where: str, **given: str | int 
 
 
 def only(stream: Stream[T], is_kept: Callable[[T], bool]) -> Stream[T]:
-    """The items of a stream for which `is_kept` is true."""
-    reply: object = None
-    while True:
-        try:
-            step = stream.send(reply)
-        except StopIteration:
-            return
-        reply = yield (Items(filter(is_kept, step.items)) if isinstance(step, Items) else step)
+    """The items of a stream that are kept."""
+    steps = Steps(stream)
+    for step in steps:
+        steps.reply = yield (Items(filter(is_kept, step.items)) if isinstance(step, Items) else step)
 
 
 def for_each(stream: Stream[T], act: Callable[[T], object]) -> Call[None]:
     """Call `act` with every item of a stream, as they come."""
-    reply: object = None
-    while True:
-        try:
-            step = stream.send(reply)
-        except StopIteration:
-            return
+    steps = Steps(stream)
+    for step in steps:
         if isinstance(step, Items):
-            reply = None
             for item in step.items:
                 act(item)
         else:
-            reply = yield step
+            steps.reply = yield step
 
 
 def all_of(stream: Stream[T]) -> Call[tuple[T, ...]]:

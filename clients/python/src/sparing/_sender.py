@@ -3,14 +3,14 @@
 import contextlib
 import inspect
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
 import httpx
 
 from sparing._bodies import Sent, chunks, opened
-from sparing._calls import Blocking, Call, Items, Stream
+from sparing._calls import Blocking, Call, Items, Steps, Stream
 from sparing._deadlines import Deadline, in_force, traced
 from sparing._errors import APIConnectionError, SparingError
 from sparing._exchange import Announce, Outcome, Step, Try, Wait, steps_of
@@ -33,30 +33,20 @@ class Sender(SenderOptions):
     before_sending: BeforeSending | None = None
 
     def run(self, call: Call[T]) -> T:
-        """The result of a call. Raises SparingError, and any exception of the call."""
-        steps = steps_of(call, self.retry)
-        outcome: object = None
-        while True:
-            try:
-                step = steps.send(outcome)
-            except StopIteration as end:
-                return cast("T", end.value)
-            outcome = self._do(step)
+        """The result of a call. Raises SparingError, and all that the call raises."""
+        steps: Steps[Step, T] = Steps(steps_of(call, self.retry))
+        for step in steps:
+            steps.reply = self._do(step)
+        return steps.result
 
     def each(self, stream: Stream[T]) -> Iterator[T]:
-        """The items of a stream; requests are sent as items are consumed, and none before the first item is."""
-        steps: Generator[Step | Items[T], object, None] = steps_of(stream, self.retry)
-        outcome: object = None
-        while True:
-            try:
-                step = steps.send(outcome)
-            except StopIteration:
-                return
+        """The items of a stream as they are consumed; nothing is sent before the first."""
+        steps: Steps[Step | Items[T], None] = Steps(steps_of(stream, self.retry))
+        for step in steps:
             if isinstance(step, Items):
-                outcome = None
                 yield from step.items
             else:
-                outcome = self._do(step)
+                steps.reply = self._do(step)
 
     def _do(self, step: Step) -> object:
         match step:
