@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from itertools import count
 from typing import Generic, TypeAlias, TypeVar
 
 from sparing._answers import Answer
 from sparing._builder import AsyncQueryBuilder, QueryBuilder, QuerySteps
+from sparing._calls import Steps
 from sparing._expressions import Condition
 
 Builder = TypeVar("Builder", bound=QuerySteps)
@@ -25,25 +25,19 @@ class Source(Generic[Builder]):
 
 
 def answered(asked: Asked[QueryBuilder, Result], run: str | None) -> Result:
-    """The result of queries, asked one after the other under the idempotency keys `run-0`, `run-1` and so on."""
-    try:
-        query = next(asked)
-        for number in count():
-            query = asked.send(query.run(idempotency_key=_key(run, number)))
-    except StopIteration as done:
-        result: Result = done.value
-    return result
+    """Ask the queries one after the other, under the idempotency keys `run-0`, `run-1` and so on."""
+    steps = Steps(asked)
+    for number, query in enumerate(steps):
+        steps.reply = query.run(idempotency_key=_key(run, number))
+    return steps.result
 
 
 async def answered_async(asked: Asked[AsyncQueryBuilder, Result], run: str | None) -> Result:
-    """The result of queries that an asynchronous client asks as `answered` does."""
-    try:
-        query = next(asked)
-        for number in count():
-            query = asked.send(await query.run(idempotency_key=_key(run, number)))
-    except StopIteration as done:
-        result: Result = done.value
-    return result
+    """Ask the queries of an asynchronous client one after the other, under the keys of `answered`."""
+    steps = Steps(asked)
+    for number, query in enumerate(steps):
+        steps.reply = await query.run(idempotency_key=_key(run, number))
+    return steps.result
 
 
 def _key(run: str | None, number: int) -> str | None:

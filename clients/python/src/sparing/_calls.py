@@ -6,7 +6,7 @@ as they come. A sender runs these generators, and decides only how to wait. `htt
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from sparing._constants import CURSOR_LENGTH_MAX, PAGES_MAX
 from sparing._decode import read
@@ -40,7 +40,7 @@ class Steps(Generic[Step, T]):
 
     result: T
 
-    def __init__(self, steps: Generator[Step, object, T]) -> None:
+    def __init__(self, steps: Generator[Step, Any, T]) -> None:
         """Nothing is done before the loop begins."""
         self._steps = steps
         self.reply: object = None

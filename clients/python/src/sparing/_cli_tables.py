@@ -44,32 +44,24 @@ def answer_text(answer: Answer, *, unit: str = "rho") -> str:
 
 
 def preview_text(preview: Preview, *, unit: str = "rho") -> str:
-    """A table of everything public about a query, with a row for each fact; charges are in this unit."""
-    allowed = preview.allowance_left_rho
-    left = "no allowance is set" if allowed is None else _amount(allowed, unit)
+    """Everything public about a query, a fact in a row; charges are in the unit of its dataset."""
+    allowed, cost = preview.allowance_left_rho, preview.public_cost
     facts: dict[str, object] = {
         "numbers": preview.dimension,
-        **({} if preview.scale is None else {"scale": _short(preview.scale)}),
+        "scale": _given(preview.scale),
         "sigma": _short(preview.sigma),
         "half width (95 %)": _short(preview.half_width_95),
         "grid": _short(preview.grid),
         "worst case": f"{_amount(preview.worst_case_rho, unit)}{_share(preview)}",
-        "allowance left": left,
+        "allowance left": "no allowance is set" if allowed is None else _amount(allowed, unit),
+        "clip": _given(preview.l2_clip),
+        "worst case epsilon": _given(preview.worst_case_epsilon),
+        "largest countable norm": _given(preview.largest_countable_norm),
+        "coverage": None if preview.coverage_certified is None else preview.coverage_words,
+        "notes": " ".join(preview.notes) if preview.notes else None,
+        "delay": None if cost is None else f"{_short(cost.delay_ms)} ms",
     }
-    if preview.l2_clip is not None:
-        facts["clip"] = _short(preview.l2_clip)
-    if preview.worst_case_epsilon is not None:
-        facts["worst case epsilon"] = _short(preview.worst_case_epsilon)
-    if preview.largest_countable_norm is not None:
-        facts["largest countable norm"] = _short(preview.largest_countable_norm)
-    if preview.coverage_certified is not None:
-        facts["coverage"] = preview.coverage_words
-    if preview.notes:
-        facts["notes"] = " ".join(preview.notes)
-    if preview.public_cost is not None:
-        facts["delay"] = f"{_short(preview.public_cost.delay_ms)} ms"
-    rows = [[_cell(name), _cell(fact)] for name, fact in facts.items()]
-    return "\n".join([*warning_lines(preview), _table([], rows)])
+    return "\n".join([*warning_lines(preview), _facts(facts)])
 
 
 def warning_lines(priced: Answer | Preview) -> list[str]:
@@ -101,12 +93,10 @@ def dataset_text(dataset: Dataset) -> str:
         "guarantee": _guarantee(dataset),
         "budget": _amount(dataset.budget_rho, dataset.unit),
         "capacity": f"{dataset.capacity} individuals",
+        "epoch": dataset.epoch,
+        "archived": "it answers no new query" if dataset.archived else None,
     }
-    if dataset.epoch is not None:
-        facts["epoch"] = dataset.epoch
-    if dataset.archived:
-        facts["archived"] = "it answers no new query"
-    parts = [_table([], [[_cell(name), _cell(fact)] for name, fact in facts.items()])]
+    parts = [_facts(facts)]
     for name, table in dataset.tables.items():
         if isinstance(table, Mapping):
             columns = [
@@ -211,6 +201,15 @@ def _cell(value: object) -> Cell:
 
 def _short(number: PerItem | Decimal) -> str:
     return ", ".join(f"{float(each):.6g}" for each in (number if isinstance(number, tuple) else (number,)))
+
+
+def _given(number: PerItem | None) -> str | None:
+    return None if number is None else _short(number)
+
+
+def _facts(facts: Mapping[str, object]) -> str:
+    """A fact in a row, without those that are None."""
+    return _table([], [[_cell(name), _cell(fact)] for name, fact in facts.items() if fact is not None])
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[Cell]], *, indent: str = "") -> str:

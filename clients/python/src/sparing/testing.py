@@ -249,27 +249,20 @@ class FakeService(Closing):
 
     def _of_analyst(self, route: Route, analyst: Analyst, request: httpx.Request, request_id: str) -> object:
         service, name, content = self._service, route.parts.get("dataset", ""), request.content
-        match route.name:
-            case "GET /datasets":
-                return service.list_datasets(analyst, request.url.params)
-            case "GET /datasets/{dataset}":
-                return service.dataset(analyst, name).document()
-            case "GET /datasets/{dataset}/monitor":
-                return service.monitor(analyst, name)
-            case "POST /datasets/{dataset}/queries":
-                return service.ask(analyst, name, request.headers.get("Idempotency-Key"), content)
-            case "DELETE /datasets/{dataset}/queries":
-                return service.cancel(analyst, name, request.headers.get("Idempotency-Key"))
-            case "POST /datasets/{dataset}/queries/preview":
-                return service.preview(analyst, name, content)
-            case "POST /datasets/{dataset}/queries/batch":
-                return service.ask_many(analyst, name, content, request_id)
-            case "GET /queries":
-                return service.releases(analyst, request.url.params)
-            case "GET /queries/{query}":
-                return service.release(analyst, route.parts["query"])
-            case _:
-                return service.allowances(analyst)
+        key = request.headers.get("Idempotency-Key")
+        handlers: Mapping[str, Callable[[], object]] = {
+            "GET /datasets": lambda: service.list_datasets(analyst, request.url.params),
+            "GET /datasets/{dataset}": lambda: service.dataset(analyst, name).document(),
+            "GET /datasets/{dataset}/monitor": lambda: service.monitor(analyst, name),
+            "POST /datasets/{dataset}/queries": lambda: service.ask(analyst, name, key, content),
+            "DELETE /datasets/{dataset}/queries": lambda: service.cancel(analyst, name, key),
+            "POST /datasets/{dataset}/queries/preview": lambda: service.preview(analyst, name, content),
+            "POST /datasets/{dataset}/queries/batch": lambda: service.ask_many(analyst, name, content, request_id),
+            "GET /queries": lambda: service.releases(analyst, request.url.params),
+            "GET /queries/{query}": lambda: service.release(analyst, route.parts["query"]),
+            "GET /allowances": lambda: service.allowances(analyst),
+        }
+        return handlers[route.name]()
 
 
 def _received(request: httpx.Request) -> ReceivedRequest:
