@@ -59,18 +59,18 @@ def request_of(document: object, dataset: str) -> QueryRequest:
         raise UsageError("version must be 1, the only version there is")
     bounds = _object(asked.get("per_individual") or {}, "per_individual", frozenset({"l2_clip", "rows"}))
     noise = _object(asked.get("noise") or {}, "noise", frozenset(_NOISE))
-    request: dict[str, Any] = {"dataset": dataset, **noise}
-    request |= {name: bound for name, bound in bounds.items() if bound is not None}
-    if "select" in asked:
-        request["select"] = [Item(item) for item in _list(asked["select"], "select")]
-    if asked.get("where") is not None:
-        request["where"] = Condition(asked["where"])
-    if asked.get("from") is not None:
-        request["from_"] = asked["from"]
-    if "group_by" in asked:
-        keys = _list(asked["group_by"], "group_by")
-        request["group_by"] = [key if isinstance(key, str) else Group(key) for key in keys]
-    return {**request, **{name: asked[name] for name in _SWITCHES if name in asked}}  # type: ignore[typeddict-item]
+    listed = {name: _list(asked[name], name) for name in ("select", "group_by") if name in asked}
+    where, keys = asked.get("where"), listed.get("group_by")
+    parts: dict[str, Any] = {
+        **bounds,
+        "select": [Item(item) for item in listed["select"]] if "select" in listed else None,
+        "where": None if where is None else Condition(where),
+        "from_": asked.get("from"),
+        "group_by": None if keys is None else [key if isinstance(key, str) else Group(key) for key in keys],
+    }
+    given = {name: part for name, part in parts.items() if part is not None}
+    switches = {name: asked[name] for name in _SWITCHES if name in asked}
+    return {"dataset": dataset, **noise, **given, **switches}  # type: ignore[typeddict-item]
 
 
 def _of_sql(arguments: argparse.Namespace, client: Client, noise: Mapping[str, Any]) -> Asked:

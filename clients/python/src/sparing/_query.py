@@ -58,25 +58,28 @@ def question_json(question: QueryRequest) -> dict[str, object]:
     unknown = set(question) - set(QueryRequest.__annotations__)
     if unknown:
         raise TypeError(f"a question has no argument {', '.join(sorted(unknown))}")
-    body: dict[str, object] = {"version": 1, "select": _select(question.get("select", count()))}
-    where, table, clip = question.get("where"), question.get("from_"), question.get("l2_clip")
+    select, where = _select(question.get("select", count())), question.get("where")
     if where is not None and not isinstance(where, Condition):
         raise TypeError(f"where must be a condition such as col('age') >= 40, not {where!r}")
-    if where is not None:
-        body["where"] = where.json
-    if table is not None:
-        body["from"] = table
-    if "group_by" in question:
-        body["group_by"] = _keys(question["group_by"])
-    bounds = {"l2_clip": _numbers(clip), "rows": plain(question.get("rows"))}
-    if any(bound is not None for bound in bounds.values()):
-        body["per_individual"] = {name: bound for name, bound in bounds.items() if bound is not None}
-    if body["select"] != [exhausted().json] or any(name in question for name in _NOISE):
-        body["noise"] = _noise(question)
-    if "scale" in question:
-        body["mechanism"] = "laplace"
-    body.update({name: value for name, value in question.items() if name in ("rule", "reuse", "mechanism", "reduce")})
-    return body
+    has_noise = select != [exhausted().json] or any(name in question for name in _NOISE)
+    bounds = {"l2_clip": _numbers(question.get("l2_clip")), "rows": plain(question.get("rows"))}
+    body = {
+        "version": 1,
+        "select": select,
+        "where": None if where is None else where.json,
+        "from": question.get("from_"),
+        "group_by": _keys(question["group_by"]) if "group_by" in question else None,
+        "per_individual": _given(bounds) or None,
+        "noise": _noise(question) if has_noise else None,
+        "mechanism": "laplace" if "scale" in question else None,
+    }
+    switches = {name: value for name, value in question.items() if name in ("rule", "reuse", "mechanism", "reduce")}
+    return _given(body) | switches
+
+
+def _given(members: Mapping[str, object]) -> dict[str, object]:
+    """Those that are not None."""
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def _select(items: Item | Sequence[Item]) -> list[Mapping[str, object]]:
