@@ -15,7 +15,7 @@ from typing import Any, Final
 from sparing._answers import Answer
 from sparing._average_answers import averages_of
 from sparing._constants import DIMENSION_MAX
-from sparing._coordinates import PerItem, by_item, items_of
+from sparing._coordinates import by_item, items_of
 from sparing._decode import read
 from sparing._errors import misread
 from sparing._labels import Labels
@@ -55,13 +55,10 @@ def _check_precisions(answer: Answer) -> None:
     count = len(items_of(answer.axes))
     of_items = answer.sigma, answer.grid, answer.half_width_95
     _require(len({isinstance(each, tuple) for each in of_items}) == 1, "only some of its precisions are of each item")
-    _require(all(_fits(each, count) for each in of_items), "it has precisions of other items")
+    are_fit = all(not isinstance(each, tuple) or len(each) == count for each in of_items)
+    _require(are_fit, "it has precisions of other items")
     _require(min(by_item(answer.sigma)) > 0 and min(by_item(answer.grid)) > 0, "its noise is not positive")
     _require(answer.scale is None or answer.scale > 0, "its noise is not positive")
-
-
-def _fits(numbers: PerItem, count: int) -> bool:
-    return len(numbers) == count if isinstance(numbers, tuple) else True
 
 
 def _check_labels(answer: Answer, names: Sequence[str], items: Sequence[Mapping[str, Any]]) -> None:

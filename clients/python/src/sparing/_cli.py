@@ -100,7 +100,8 @@ def main(
         return USAGE
     except SparingError as error:
         err.write(_told(error))
-        return UNREACHABLE if _is_away(error) else REFUSED
+        is_away = not isinstance(error, APIStatusError) or isinstance(error, UnavailableError)
+        return UNREACHABLE if is_away else REFUSED
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0
@@ -179,11 +180,6 @@ _COMMANDS: Mapping[str, Callable[[_Session], None]] = {
     "history": _history,
     "allowances": _allowances,
 }
-
-
-def _is_away(error: SparingError) -> bool:
-    """Tell whether the service did not answer, or cannot work now."""
-    return not isinstance(error, APIStatusError) or isinstance(error, UnavailableError)
 
 
 def _told(error: SparingError) -> str:

@@ -2,7 +2,7 @@
 
 import shlex
 
-from sparing._cli_grammar import COMMANDS, PROGRAM, Command, Option
+from sparing._cli_grammar import COMMANDS, PROGRAM, Command
 
 _GLOBAL = ("help", "version")
 
@@ -15,7 +15,8 @@ def script(shell: str) -> str:
 def _bash() -> str:
     names = " ".join(command.name for command in COMMANDS)
     words = "\n".join(f"        {command.name}) words={shlex.quote(_words(command))} ;;" for command in COMMANDS)
-    valued = "|".join(dict.fromkeys(f"--{option.name}" for option in _options() if option.value is not None))
+    options = [option for command in COMMANDS for option in command.options]
+    valued = "|".join(dict.fromkeys(f"--{option.name}" for option in options if option.value is not None))
     files = "|".join(command.name for command in COMMANDS if any(each.is_file for each in command.arguments))
     return f"""\
 # Put this into ~/.bashrc: source <({PROGRAM} completion bash)
@@ -114,7 +115,3 @@ def _fish() -> str:
 def _fish_text(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
-
-
-def _options() -> list[Option]:
-    return [option for command in COMMANDS for option in command.options]

@@ -185,15 +185,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--version", action="version", version=f"sparing-client {__version__}")
     commands = made.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in COMMANDS:
-        _fill(
-            commands.add_parser(command.name, help=command.help, description=_sentence(command), allow_abbrev=False),
-            command,
-        )
+        sentence = f"{command.help[0].upper()}{command.help[1:]}."
+        _fill(commands.add_parser(command.name, help=command.help, description=sentence, allow_abbrev=False), command)
     return made
-
-
-def _sentence(command: Command) -> str:
-    return f"{command.help[0].upper()}{command.help[1:]}."
 
 
 def _fill(made: argparse.ArgumentParser, command: Command) -> None:

@@ -6,7 +6,6 @@ import io
 import os
 import zlib
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import IO, BinaryIO, TextIO, cast
 
@@ -86,11 +85,11 @@ def _opened_path(where: Path) -> tuple[Opened, str, bool]:
         return lambda: where.open("rb"), _BY_SUFFIX.get(where.suffix.lower(), _sniffed(head)), False
     with _unpacking(where), gzip.open(where) as unpacked:
         head = unpacked.read(4)
-    return partial(_unpacked, where), _BY_SUFFIX.get(Path(where.stem).suffix.lower(), _sniffed(head)), True
-
-
-def _unpacked(where: Path) -> IO[bytes]:
-    return cast("IO[bytes]", gzip.open(where))
+    return (
+        lambda: cast("IO[bytes]", gzip.open(where)),
+        _BY_SUFFIX.get(Path(where.stem).suffix.lower(), _sniffed(head)),
+        True,
+    )
 
 
 def _sniffed(head: bytes) -> str:

@@ -8,6 +8,7 @@ is repeated only if it certainly was not carried out.
 import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import httpx
 
@@ -26,19 +27,20 @@ class Repeat(enum.Enum):
 
     def after_status(self, status: int) -> bool:
         """Tell whether a response with this status is worth another try."""
-        match self:
-            case Repeat.KEYED:
-                return status in _AWAY or status == httpx.codes.CONFLICT  # 409: the same key is still running
-            case Repeat.READ:
-                return status in _AWAY
-            case Repeat.ONCE:
-                return status == httpx.codes.TOO_MANY_REQUESTS
+        return status in _REPEATED[self]
 
     def after_failure(self, error: httpx.RequestError) -> bool:
         """Tell whether a request without a response is worth another try."""
         if self is Repeat.ONCE:
             return isinstance(error, _NEVER_SENT)
         return isinstance(error, httpx.TransportError) and not isinstance(error, httpx.UnsupportedProtocol)
+
+
+_REPEATED: Final[Mapping[Repeat, frozenset[int]]] = {
+    Repeat.KEYED: _AWAY | {httpx.codes.CONFLICT},  # 409: the same key is still running
+    Repeat.READ: _AWAY,
+    Repeat.ONCE: frozenset({httpx.codes.TOO_MANY_REQUESTS}),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import json
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -268,7 +268,7 @@ def dataset_of(dataset: Dataset) -> FakeDataset:
         capacity=dataset.capacity,
         accounting=accounting_of(dataset.accounting),
         keys=cast("KeyComparison", dataset.keys),
-        monitor=_monitor_of(dataset),
+        monitor=_monitor_of(None if dataset.monitor is None else asdict(dataset.monitor), dataset.budget_units),
         version=dataset.version,
         epoch=dataset.epoch or 1,
     )
@@ -297,6 +297,8 @@ def registered_dataset(
         units = units_of(guarantee.get("rho", 1))
     if units < 1:
         raise ValueError("the budget is smaller than 2^-40 rho")
+    if monitor is not None and monitor.keys() != {"rho", "ticks", "share"}:
+        raise ValueError("a monitor has rho, ticks and share")
     return FakeDataset(
         name=name,
         schema=schema,
@@ -306,7 +308,7 @@ def registered_dataset(
         capacity=capacity,
         accounting=accounting,
         keys=keys,
-        monitor=_registered_monitor(monitor, units),
+        monitor=_monitor_of(monitor, units),
     )
 
 
@@ -317,19 +319,10 @@ def stated_accounting(stated: str | Mapping[str, object]) -> Accounting:
     return accounting_of({"conversion": "optimal", **stated})
 
 
-def _monitor_of(dataset: Dataset) -> Monitor | None:
-    if dataset.monitor is None:
-        return None
-    stated = {name: getattr(dataset.monitor, name) for name in ("rho", "ticks", "share")}
-    return _registered_monitor(stated, dataset.budget_units)
-
-
-def _registered_monitor(stated: Mapping[str, object] | None, budget_units: int) -> Monitor | None:
-    """The monitor that a registration states; None if it states none. Raises ValueError for a wrong one."""
+def _monitor_of(stated: Mapping[str, object] | None, budget_units: int) -> Monitor | None:
+    """The monitor that is stated. Raises ValueError."""
     if stated is None:
         return None
-    if stated.keys() != {"rho", "ticks", "share"}:
-        raise ValueError("a monitor has rho, ticks and share")
     return monitor_of({**stated, "rho": str(stated["rho"])}, budget_units=budget_units)
 
 
