@@ -4,12 +4,13 @@ import csv
 import importlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from sparing._files import ARROW, NDJSON, PARQUET, Opened, Source, opened_of
 from sparing._frames import Frame, check_lengths, is_frame, library_of, ours, pyarrow
 from sparing._records import are_records
 
+Row = TypeVar("Row")
 Part = tuple[Frame | bytes, str | None]
 """A data frame and None, or the bytes of a file and its content type."""
 
@@ -52,7 +53,8 @@ def _of_frame(frame: Frame, rows: int) -> Iterator[Frame]:
     return _of_batches(arrow, arrow.RecordBatchReader.from_stream(frame), rows)
 
 
-def _of_records(data: Iterable[object], rows: int) -> Iterator[Frame]:
+def _of_records(data: Iterable[Row], rows: int) -> Iterator[list[Row]]:
+    """Lists of `rows`, of which there is one where there is nothing."""
     waiting = iter(data)
     yield list(itertools.islice(waiting, rows))
     while part := list(itertools.islice(waiting, rows)):
@@ -88,23 +90,16 @@ def _of_batches(arrow: Any, reader: Any, rows: int) -> Iterator[Frame]:  # noqa:
         yield arrow.Table.from_batches(waiting, reader.schema)
 
 
-def _of_lines(lines: Iterator[bytes], rows: int) -> Iterator[bytes]:
-    yield b"".join(itertools.islice(lines, rows))
-    while part := b"".join(itertools.islice(lines, rows)):
-        yield part
-
-
 def _of_csv(opened: Opened, rows: int, delimiter: str) -> Iterator[bytes]:
     with opened() as file:
         records = _records(file, delimiter)
         header = next(records, b"")
-        for part in _of_lines(records, rows):
-            yield header + part
+        yield from (header + b"".join(part) for part in _of_records(records, rows))
 
 
 def _of_ndjson(opened: Opened, rows: int) -> Iterator[bytes]:
     with opened() as file:
-        yield from _of_lines(iter(file), rows)
+        yield from map(b"".join, _of_records(file, rows))
 
 
 def _records(lines: Iterable[bytes], delimiter: str) -> Iterator[bytes]:
