@@ -101,7 +101,7 @@ soak: .venv/.dev-ok ## All tests with all repetitions, a suite of others, attack
 	@.venv/bin/python -m loadtests.attack_timing --people 300000 --probes clips
 	@.venv/bin/python -m loadtests.soak $(ARGS)
 
-surroundings: .venv/.dev-ok ## The gate in the background, beside busy loops, in random order, as another account, next year, in Turkish, offline, twice at once
+surroundings: .venv/.dev-ok ## The gate in the background, beside busy loops, in random order, as another account, next year, in Turkish, offline, twice at once, and three times the same
 	@.venv/bin/python -m loadtests.surroundings $(ARGS)
 
 lock: .venv/.dev-ok ## Resolve the locks again after a change of pyproject.toml or requirements*.in

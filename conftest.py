@@ -1,12 +1,13 @@
 """The surroundings, inputs and order of all tests: those of the service and those beside the clients."""
 
 import gc
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from tests import durations, profiles, surroundings
+from tests import drawn_inputs, durations, profiles, surroundings
 from tests.rotation import IS_WHOLE, REPEATED_BY, TURN
 
 surroundings.settle()
@@ -16,13 +17,18 @@ settings.load_profile(profiles.SOAK if IS_WHOLE else profiles.GATE)
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options that renew the recorded durations and leave out what takes long."""
     parser.addoption("--record-durations", action="store_true", help="write the seconds of each module that ran")
+    parser.addoption("--record-inputs", type=Path, help="write a digest of what each test drew into this folder")
     parser.addoption("--quick", action="store_true", help="leave out modules of which seconds are recorded")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Record durations in the process that hears of every test."""
+    """Record durations in the process that hears of every test, and inputs in each that draws them."""
     if config.getoption("--record-durations") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(durations.Recorder())
+    folder = config.getoption("--record-inputs")
+    if folder is not None:
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "all")
+        config.pluginmanager.register(drawn_inputs.Recorder(folder / f"{worker}.json"))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from loadtests.records import RECORDS, keep_record, kept_records
+from tests import drawn_inputs
 from tests.surroundings import LOCALE_VARIABLE, ZONE_VARIABLE
 
 ROOT = RECORDS.parents[1]
@@ -153,6 +154,24 @@ def twice_at_once(clone: Clone) -> list[Outcome]:
         return list(pool.map(lambda each: each.run(*WHOLE), both))
 
 
+def three_times(clone: Clone) -> list[Outcome]:
+    """Three runs of the laws, under other seeds of hashes, draw the same inputs for the same tests."""
+    clone.install()
+    folders = [clone.folder / "build" / f"inputs-{number}" for number in range(3)]
+    outcomes = [
+        clone.run(
+            *(".venv/bin/python", "-m", "pytest", "-n", "3", "--dist", "loadfile", "-m", "hypothesis and not browser"),
+            f"--record-inputs={folder}",
+            variables={"PYTHONHASHSEED": str(number)},
+        )
+        for number, folder in enumerate(folders)
+    ]
+    first, *others = (drawn_inputs.recorded(folder) for folder in folders)
+    unlike = sorted({test for other in others for test in first.keys() | other if first.get(test) != other.get(test)})
+    sys.stdout.write("".join(f"  unlike inputs: {test}\n" for test in unlike))
+    return [*outcomes, Outcome(status=0, counts={"passed": len(first), "failed": len(unlike), "error": 0}, skipped=[])]
+
+
 SURROUNDINGS: dict[str, Callable[[Clone], list[Outcome]]] = {
     "background": in_the_background,
     "busy": beside_busy_loops,
@@ -162,6 +181,7 @@ SURROUNDINGS: dict[str, Callable[[Clone], list[Outcome]]] = {
     "locale": in_chatham_and_turkish,
     "loopback": without_a_network,
     "twice": twice_at_once,
+    "repeated": three_times,
 }
 
 
