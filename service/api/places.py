@@ -107,21 +107,10 @@ class Places:
 
     def of(self, kind: Kind, *, owner: Hashable, role: str, dataset: str) -> "Running":
         """Give the place of a principal's operation of this kind; `dataset` is empty where it concerns none."""
-        match kind:
-            case "reads":
-                return partial(self.reads.run, role, owner)
-            case "long_reads":
-                return partial(self.long_reads.run, dataset, owner)
-            case "acts":
-                return partial(self.acts.run, dataset, owner)
-            case "long_acts":
-                return partial(self.long_acts.run, dataset, owner)
-            case "queries":
-                return partial(self.queries.run, owner)
-            case "sign_ins":
-                return partial(self.sign_ins.run, owner)
-            case "changes":
-                return partial(self.changes.run, owner)
+        place: Place | PlacesByName = getattr(self, kind)
+        if isinstance(place, Place):
+            return partial(place.run, owner)
+        return partial(place.run, role if kind == "reads" else dataset, owner)
 
 
 Running = Callable[[Callable[[], Any]], Awaitable[Any]]
