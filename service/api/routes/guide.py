@@ -6,18 +6,15 @@ Its theme brings a few scripts within its pages. A page's policy names each by i
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
-from fastapi.routing import APIRoute
 from starlette.responses import RedirectResponse
 
-from service.api.places import current_places, in_its_place, run_endpoint_by
+from service.api.places import current_places
 from service.api.routes.pages import CONTENT_SECURITY_POLICY, PAGE_TYPES, PageFile, sent
 from service.files import folder_of
 from service.ledger.model.errors import NotFound
@@ -43,42 +40,20 @@ _NOT_BUILT: Final = """\
 </html>
 """
 
-
-class GuideRoute(APIRoute):
-    """A route whose endpoint reads a file of the guide, in the place of pages."""
-
-    def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:  # noqa: ANN401 - FastAPI's
-        super().__init__(path, in_its_place(endpoint), **more)
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """A handler that runs the endpoint in the place of pages."""
-        handle = super().get_route_handler()
-
-        async def placed(request: Request) -> Response:
-            run_endpoint_by(partial(current_places(request).pages.run, None))
-            return await handle(request)
-
-        return placed
-
-
-router = APIRouter(route_class=GuideRoute, include_in_schema=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuideFile:
-    """One file of the guide, and the policy that it is sent with."""
-
-    page: PageFile
-    policy: str
+router = APIRouter(include_in_schema=False)
 
 
 @router.get("/guide")
 @router.get("/guide/{place:path}")
-def guide(request: Request, place: str | None = None) -> Response:
+async def guide(request: Request, place: str | None = None) -> Response:
     """A file of the guide; of a folder, its page, at an address that ends in a slash, because its links go from there.
 
     Where the guide is not built, a page that says how it is.
     """
+    return await current_places(request).pages.run(None, partial(_answer, request, place))
+
+
+def _answer(request: Request, place: str | None) -> Response:
     folder = folder_of("guide", in_clone="clients/guide/build")
     if not (folder / "index.html").is_file():
         return HTMLResponse(_NOT_BUILT, status_code=404, headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
@@ -88,8 +63,7 @@ def guide(request: Request, place: str | None = None) -> Response:
     name = f"{place}index.html" if place == "" or place.endswith("/") else place
     if name not in names:
         raise NotFound
-    file = _file(folder / name)
-    return sent(request, file.page, file.policy)
+    return sent(request, *_file(folder / name))
 
 
 @cache
@@ -100,11 +74,10 @@ def _names(folder: Path) -> frozenset[str]:
 
 
 @cache
-def _file(path: Path) -> GuideFile:
+def _file(path: Path) -> tuple[PageFile, str]:
+    """(file, policy that it is sent with)."""
     body = path.read_bytes()
-    return GuideFile(
-        page=PageFile.made(path.name, body), policy=policy_of(body.decode() if path.suffix == ".html" else "")
-    )
+    return PageFile.made(path.name, body), policy_of(body.decode() if path.suffix == ".html" else "")
 
 
 def policy_of(page: str) -> str:

@@ -99,8 +99,7 @@ async def start(request: Request, replica: CurrentReplica) -> Response:
 @router.get("/docs")
 async def page(request: Request) -> Response:
     """The page of an audience; its script shows the place that the rest of the address names."""
-    name = request.url.path.split("/")[1]
-    return await _sent(request, f"{name}.html")
+    return await _sent(request, f"{request.url.path.split('/')[1]}.html")
 
 
 @router.api_route("/openapi.json", methods=["GET", "HEAD"])
