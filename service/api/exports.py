@@ -5,16 +5,14 @@ It is cut off once its caller's credential has ended; a client sees that it is n
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import ExitStack
 from typing import Annotated, Final
 
 from fastapi import Depends, Request
 
 from service.api.auth import Caller
 from service.api.middleware.request_limits import ResponseAborted
-from service.ledger.model.errors import Busy
+from service.api.uploads import held
 from service.reads.account_files import AccountFile
-from service.writer.admission.admission import MemoryFull
 from service.writer.admission.transfers import Transfers
 
 CHUNK_BYTES: Final = 2**16
@@ -24,11 +22,7 @@ CHUNK_BYTES: Final = 2**16
 async def room(request: Request, caller: Caller) -> AsyncIterator[None]:
     """Memory for one export, until its response has left or its client has. Raises Busy where there is none."""
     transfers: Transfers = request.app.state.replica.transfers
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(transfers.holding(caller.id, transfers.export_bytes))
-        except MemoryFull:
-            raise Busy from None
+    async with held(transfers, caller.id, transfers.export_bytes, patience_s=0):
         yield
 
 

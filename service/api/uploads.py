@@ -72,32 +72,32 @@ class Upload:
     bounds: UploadBounds
 
 
-async def spooled(request: Request, caller: Caller) -> AsyncIterator[Upload]:
-    """The request's body, spooled, with room to read it; gone when the request is over.
+def spooling(
+    content_types: Sequence[str], *, takes_key: bool = False
+) -> Callable[[Request, Principal], AsyncIterator[Upload]]:
+    """A dependency: the request's body, of one of these types, spooled, with room to read it until the request is over.
 
-    Raises a 415 refusal of its type and a 400 refusal of its key before reading anything, InvalidRequest for a body
+    It raises a 415 refusal of its type and a 400 refusal of its key before reading anything, InvalidRequest for a body
     that is not whole, Busy where uploads and exports leave no room in memory, and TooManyBytesSpooled and DiskFull
     where they leave none on disk.
     """
-    async with _spooled(request, caller, CONTENT_TYPES, takes_key=True) as upload:
-        yield upload
 
+    async def spooled(request: Request, caller: Caller) -> AsyncIterator[Upload]:
+        async with _spooled(request, caller, content_types, takes_key=takes_key) as upload:
+            yield upload
 
-async def spooled_columns(request: Request, caller: Caller) -> AsyncIterator[Upload]:
-    """Spool the body of a Parquet file or an Arrow stream alone, and otherwise do as `spooled`."""
-    async with _spooled(request, caller, _IN_COLUMNS) as upload:
-        yield upload
+    return spooled
 
 
 @asynccontextmanager
 async def _spooled(
-    request: Request, caller: Caller, content_types: Sequence[str], *, takes_key: bool = False
+    request: Request, caller: Principal, content_types: Sequence[str], *, takes_key: bool
 ) -> AsyncIterator[Upload]:
     content_type, is_packed = _content_type(request, content_types), _is_packed(request)
     key = sent_key(request) if takes_key and "idempotency-key" in request.headers else None
     transfers: Transfers = request.app.state.replica.transfers
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(_room(transfers, caller.id, RECEIVING_BYTES, patience_s=0))
+        await stack.enter_async_context(held(transfers, caller.id, RECEIVING_BYTES, patience_s=0))
         spool = stack.enter_context(transfers.spools.spool(caller.id))
         source = stack.enter_context(_spool_file())
         await _receive(request, caller, source, spool)
@@ -108,7 +108,7 @@ async def _spooled(
         body_bytes = source.seek(0, os.SEEK_END)
         source.seek(0)
         memory_bytes = transfers.reading_bytes(body_bytes=body_bytes, is_text=content_type in _IN_TEXT)
-        await stack.enter_async_context(_room(transfers, caller.id, memory_bytes, patience_s=PATIENCE_S))
+        await stack.enter_async_context(held(transfers, caller.id, memory_bytes, patience_s=PATIENCE_S))
         await refuse_ended(request, caller)  # the memory was waited for
         bounds = UploadBounds(decoded_bytes=request.app.state.upload_bytes_max, memory_bytes=memory_bytes)
         yield Upload(content_type=content_type, source=source, key=key, bounds=bounds)
@@ -154,7 +154,7 @@ async def _in_a_thread(request: Request, caller: Principal, work: Callable[[], N
 
 
 @asynccontextmanager
-async def _room(transfers: Transfers, principal: UUID, held_bytes: int, *, patience_s: float) -> AsyncIterator[None]:
+async def held(transfers: Transfers, principal: UUID, held_bytes: int, *, patience_s: float) -> AsyncIterator[None]:
     """Hold so many bytes, once there is room. Raises Busy where none comes in time."""
     give_up_at = time.monotonic() + patience_s
     with ExitStack() as stack:
@@ -272,8 +272,8 @@ UPLOAD_BODY: dict[str, Any] = {
 }
 FILE_BODY: dict[str, Any] = {"requestBody": _body(_IN_COLUMNS)}
 
-Spooled = Annotated[Upload, Depends(spooled)]
-SpooledColumns = Annotated[Upload, Depends(spooled_columns)]
+Spooled = Annotated[Upload, Depends(spooling(CONTENT_TYPES, takes_key=True))]
+SpooledColumns = Annotated[Upload, Depends(spooling(_IN_COLUMNS))]
 
 
 def _is_packed(request: Request) -> bool:

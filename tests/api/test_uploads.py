@@ -17,7 +17,7 @@ from starlette.types import Message
 from service.api import uploads
 from service.api.places import PlacesOfLoops
 from service.api.problems import Refusal
-from service.api.uploads import CONTENT_TYPES, FLUSH_BYTES, MEMORY_BYTES_MAX, spooled
+from service.api.uploads import CONTENT_TYPES, FLUSH_BYTES, MEMORY_BYTES_MAX, spooling
 from service.ledger.model.errors import Busy, DiskFull, InvalidRequest, TooManyBytesSpooled
 from service.ledger.model.views import Principal
 from service.writer.admission.spools import SpoolBounds
@@ -25,6 +25,7 @@ from service.writer.admission.transfers import RECEIVING_BYTES, Transfers
 from tests.waiting import settled, until_async
 
 CURATOR = Principal(id=UUID(int=1), role="curator", name="c", dataset=None, individual=None, allowance_units=None)
+spooled = spooling(CONTENT_TYPES, takes_key=True)
 
 
 def request(
