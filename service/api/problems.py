@@ -286,27 +286,11 @@ def _problem(
 
 def _of_workflow(error: WorkflowError, request_id: str) -> tuple[Problem, dict[str, str]]:
     errors: Sequence[FieldError] | None = None
-    headers: dict[str, str] = {}
-    match error:
-        case InvalidRequest():
-            errors = error.errors[:ERRORS_MAX]
-        case KeyConflict():
-            errors = (FieldError(field="Idempotency-Key", message=error.title),)
-        case (
-            RateLimited()
-            | Busy()
-            | TooManyAtOnce()
-            | TooManyBytesSpooled()
-            | TooManyStrangers()
-            | TooManyParametersKept()
-        ):
-            headers = {"Retry-After": str(error.retry_after_s)}
-        case DiskFull() | Unavailable() | ClockImplausible() | Fenced():
-            headers = {"Retry-After": str(error.retry_after_s)}
-        case _:
-            pass
-    status = STATUSES[type(error)]
-    problem = _problem(status, error.slug, error.title, request_id, detail=str(error), errors=errors)
+    if isinstance(error, InvalidRequest):
+        errors = error.errors[:ERRORS_MAX]
+    elif isinstance(error, KeyConflict):
+        errors = (FieldError(field="Idempotency-Key", message=error.title),)
+    problem = _problem(STATUSES[type(error)], error.slug, error.title, request_id, detail=str(error), errors=errors)
     if isinstance(error, InvalidRows):
         counts = error.counts
         problem.rows = RowsOfProblem(
@@ -315,7 +299,7 @@ def _of_workflow(error: WorkflowError, request_id: str) -> tuple[Problem, dict[s
             groups=tuple(RowsGroup(**asdict(group)) for group in counts.groups),
             over_limit=error.over_limit,
         )
-    return problem, headers
+    return problem, {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
 
 
 def _of_validation(error: RequestValidationError) -> WorkflowError:

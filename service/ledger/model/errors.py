@@ -46,6 +46,8 @@ class WorkflowError(Exception):
 
     slug = "error"
     title = "The request was refused."
+    retry_after_s: int | None = None
+    """After how many seconds it may be asked again, at least one; None where waiting changes nothing."""
 
     def __init__(self, detail: str | None = None) -> None:
         """Keep `detail`, or fall back to the class's title."""
