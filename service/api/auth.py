@@ -26,7 +26,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Message
 
 from service.api.bodies import with_sent
-from service.api.lookups import Credential, Lookups
+from service.api.lookups import Credential
 from service.api.parameters import parameters_of, refuse_other_parameters
 from service.api.places import KINDS, Running, current_places, in_its_place, run_endpoint_by
 from service.api.problems import Refusal, unauthorized
@@ -63,11 +63,6 @@ def current_replica(request: Request) -> Replica:
     return replica
 
 
-def lookups_of(request: Request) -> Lookups:
-    """The look-ups of this application's credentials."""
-    return current_places(request).lookups
-
-
 class RouteGuard:
     """Lets principals of the named roles through, each to its own dataset if it is bound to one.
 
@@ -77,12 +72,8 @@ class RouteGuard:
     def __init__(self, *roles: Role, for_all_datasets: bool = False) -> None:
         self.roles, self.for_all_datasets = frozenset(roles), for_all_datasets
 
-    async def __call__(
-        self, request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_declared)] = None
-    ) -> Principal:
-        """The principal that was let through, for FastAPI, which asks after the route has."""
-        principal: Principal = request.state.principal
-        return principal
+    async def __call__(self, _: Annotated[HTTPAuthorizationCredentials | None, Security(_declared)] = None) -> None:
+        """Do nothing: FastAPI, which asks after the route has, reads off this what the route requires."""
 
     async def admit(self, request: Request) -> Principal:
         """The principal; the request is to be read by `rest_of` from then on.
@@ -256,7 +247,7 @@ async def authenticated(request: Request, replica: Replica) -> Principal | None:
         credential = credential_of(request, replica)
         principal = None if credential is None else credential.recogniser.remembered(credential.text)
         if principal is None and credential is not None:
-            principal = await lookups_of(request).of(credential)
+            principal = await current_places(request).lookups.of(credential)
             if principal is None:  # many were looked up together, and go on a few at a time
                 await current_places(request).turns.wait(lambda: STRANGERS)
         state[RECOGNISED] = principal
@@ -270,7 +261,7 @@ async def is_still_admitted(request: Request, replica: Replica, caller: Principa
     Asks the database each time, so that a key revoked and a sign-in ended in another process count at once.
     """
     credential = credential_of(request, replica)
-    now = None if credential is None else await lookups_of(request).of(credential, is_use=False)
+    now = None if credential is None else await current_places(request).lookups.of(credential, is_use=False)
     return _is_same(now, caller)
 
 

@@ -60,7 +60,8 @@ def reference(name: str) -> Schema:
 
 def complete(schemas: dict[str, Schema]) -> dict[str, Schema]:
     """The schemas by name, with those of bodies that the framework does not read, and everything described."""
-    found = {**schemas, **_read_by_routes(), **{name: _of_union(name) for name in _UNIONS}}
+    unions = {name: {"description": text, **_written_out(name)} for name, (_, text) in _UNIONS.items()}
+    found = {**schemas, **_read_by_routes(), **unions}
     for (name, member), query in _QUERIES.items():
         properties = found[name]["properties"]
         properties[member] = query | {"description": properties[member]["description"]}
@@ -115,10 +116,6 @@ def _written_out(name: str) -> Schema:
     written = TypeAdapter(_UNIONS[name][0]).json_schema(by_alias=True, ref_template=_TEMPLATE)
     written.pop("$defs", None)
     return written
-
-
-def _of_union(name: str) -> Schema:
-    return {"description": _UNIONS[name][1], **_written_out(name)}
 
 
 def _folded(part: Any, *, but: str = "") -> Any:  # noqa: ANN401 - JSON in, JSON out

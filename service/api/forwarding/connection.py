@@ -10,13 +10,13 @@ from typing import Final, cast
 
 import httptools
 
+from service.api.forwarding.request_head import RawHeaders
+
 BUFFERED_BYTES_MAX: Final = 256 * 1024
 """When so much of a response waits to be taken, no more of it is read."""
 
 SILENCE_MS: Final = 10_000
 """How long the other end's machine may acknowledge nothing."""
-
-RawHeaders = list[tuple[bytes, bytes]]
 
 
 class ConnectionLost(Exception):

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from starlette.types import Message, Receive, Scope, Send
 
-from service.api.forwarding.connection import ConnectionLost, PeerConnection, RawHeaders
+from service.api.forwarding.connection import ConnectionLost, PeerConnection
 from service.api.forwarding.hop import is_reply, new_hop_id, sealed
 from service.api.forwarding.idle import ConnectionKey, IdleConnections
 from service.api.forwarding.request_head import HOP_HEADER, RequestHead, head_of
@@ -47,7 +47,7 @@ class Body:
     """A request's body on its way, of which the beginning is kept: a replica that has not begun it may be replaced."""
 
     def __init__(self, receive: Receive) -> None:
-        self._receive = receive
+        self.receive = receive
         self._kept: list[Message] = []
         self._kept_bytes = 0
         self.is_whole = self.is_sent = self.is_abandoned = False
@@ -59,7 +59,7 @@ class Body:
 
     async def take(self) -> bytes | None:
         """The next part; None when the client has left."""
-        message = await self._receive()
+        message = await self.receive()
         if message["type"] == "http.disconnect":
             self.is_abandoned = True
             return None
@@ -74,16 +74,12 @@ class Body:
 
     def rewound(self) -> "Body":
         """The body from its beginning."""
-        kept, receive = iter(self._kept), self._receive
+        kept, receive = iter(self._kept), self.receive
 
         async def again() -> Message:
             return next(kept, None) or await receive()
 
         return Body(again)
-
-    async def receive(self) -> Message:
-        """The next message, for an application; what is taken so is not kept."""
-        return await self._receive()
 
 
 class ForwardingClient:
@@ -124,7 +120,8 @@ class ForwardingClient:
                     wire.close()
                     return False
                 has_begun = True
-                await send({"type": "http.response.start", "status": status, "headers": _without_hop(headers)})
+                headers_on = [(name, value) for name, value in headers if name not in _FOR_ONE_HOP]
+                await send({"type": "http.response.start", "status": status, "headers": headers_on})
                 await _relay(wire, send)
             except ConnectionLost:
                 if not (has_begun or body.is_abandoned):
@@ -226,7 +223,3 @@ async def _send(wire: PeerConnection, body: Body, *, body_bytes: int | None) -> 
         await wire.drained()
         body.is_sent = body.is_whole
     wire.close()
-
-
-def _without_hop(headers: RawHeaders) -> RawHeaders:
-    return [(name, value) for name, value in headers if name not in _FOR_ONE_HOP]

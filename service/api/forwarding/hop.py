@@ -22,7 +22,7 @@ CONNECTION: Final = "connection"
 
 _HOP: Final = re.compile(rb"([0-9a-f]{32})\.([0-9a-f]{64})")
 _ID_BYTES: Final = 16
-_drawn: Callable[[int], bytes] = getattr(os, "getrandom", os.urandom)  # the latter gives up the GIL
+drawn: Callable[[int], bytes] = getattr(os, "getrandom", os.urandom)  # the latter gives up the GIL
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class ConnectionState:
 
 def new_hop_id() -> bytes:
     """A fresh id of a forwarded request; the request's own id is chosen by the client."""
-    return _drawn(_ID_BYTES).hex().encode()
+    return drawn(_ID_BYTES).hex().encode()
 
 
 def sealed(head: RequestHead, hop_id: bytes, owner: ReplicaAddress, ownership: Ownership) -> bytes:

@@ -14,7 +14,6 @@ counted until the last piece has left (`service.writer.admission.admission`).
 """
 
 import asyncio
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -22,7 +21,7 @@ from typing import Final
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.api.forwarding.hop import echo
+from service.api.forwarding.hop import drawn, echo
 from service.api.forwarding.request_head import REPLY_TO
 from service.api.middleware.release_slots import PROBES, tickets_of
 from service.api.problems import Refusal, response_of
@@ -54,7 +53,6 @@ HEADERS: Mapping[str, str] = {
 }
 _HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 _CLOSE = (b"connection", b"close")
-_drawn: Callable[[int], bytes] = getattr(os, "getrandom", os.urandom)  # the latter gives up the GIL
 _WORD = re.compile(rb"[A-Za-z0-9_.-]{1,64}")
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
@@ -88,7 +86,7 @@ class RequestContext:
             return
         named = dict(scope["headers"])
         given, word = named.get(b"x-request-id", b""), named.get(REPLY_TO, b"")
-        request_id = given.decode() if _WORD.fullmatch(given) else _drawn(16).hex()
+        request_id = given.decode() if _WORD.fullmatch(given) else drawn(16).hex()
         repeated = ((REPLY_TO, word),) if _WORD.fullmatch(word) else ()
         scope.setdefault("state", {})["request_id"] = request_id
         REQUEST_ID.set(request_id)

@@ -107,8 +107,7 @@ async def cancel(request: Request, caller: Caller, dataset: str) -> Response:
 async def ask_many(request: Request, caller: Caller, dataset: str) -> Response:
     """Ask many, in order and as one unit; each is answered or refused on its own."""
     entries = await read_body(request, caller, parse_batch)
-    body = await answer_all(request, caller, dataset, entries)
-    return Response(body, media_type=JSON)
+    return Response(await answer_all(request, caller, dataset, entries), media_type=JSON)
 
 
 @router.get("/queries/{query_id}", summary="Read one of your answers again", response_class=Response, responses=ANSWER)

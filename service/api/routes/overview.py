@@ -112,8 +112,7 @@ async def export_budgets(
 @router.post("/datasets/{dataset}/forecast", summary="Forecast more queries of one kind", openapi_extra=QUERY_BODY)
 async def make_forecast(request: Request, replica: CurrentReplica, caller: Caller, dataset: str) -> Forecast:
     """How many more queries like this one the people it touches can pay for. Charges nothing and answers nothing."""
-    query = await sent_query(request)
-    forecast = partial(replica.overview.forecast, dataset, query)
+    forecast = partial(replica.overview.forecast, dataset, await sent_query(request))
     return await current_places(request).long_reads.run(dataset, caller.id, forecast)
 
 
