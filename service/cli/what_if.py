@@ -46,7 +46,11 @@ def what_if(  # noqa: PLR0913, PLR0917 - an option each
 
     supposed = _guarantee(epsilon=epsilon, delta=delta, rho=rho)
     other = _accounting(accounting)
-    shown: _Text | _Json = _Json(queries=queries) if as_json else _Text(queries=queries)
+    rows: list[dict[str, float]] = []
+
+    def keep(outcome: "QueryOutcome") -> None:
+        rows.append({name: getattr(outcome, name) for name in (*_COLUMNS, "kept")})
+
     with opened_service(home) as opened:
         try:
             found = replay(
@@ -55,12 +59,22 @@ def what_if(  # noqa: PLR0913, PLR0917 - an option each
                 rule=rule,
                 guarantee=supposed,
                 accounting=other,
-                tell=shown.tell if queries else None,
+                tell=keep if queries else None,
                 watch=partial(ProgressLines().see, unit="entries"),
             )
         except (NormsMissing, NoBudget) as refusal:
             fail(str(refusal))
-    shown.end(found)
+    if as_json:
+        by_query = {"by_query": rows} if queries else {}
+        print(json.dumps({"not_for_release": True, **by_query, **_document(found)}, indent=2))
+        return
+    print(_WARNING)
+    if queries:
+        print(" ".join(f"{name.replace('_', ' '):>10}" for name in _COLUMNS))
+    for row in rows:
+        print(" ".join(f"{row[name]:>10,}" for name in _COLUMNS))
+    for name, text in _facts(found):
+        tell(f"{name:24} {text}")
 
 
 def _guarantee(**stated: str | None) -> "StatedGuarantee | None":
@@ -99,31 +113,6 @@ def _accounting(text: str | None) -> "Accounting | None":
         fail(" ".join(["accounting:", *map(str, first["loc"][1:]), first["msg"]]))
 
 
-class _Text:
-    """Lines for people; the rows of queries first, as they come."""
-
-    def __init__(self, *, queries: bool) -> None:
-        self._queries, self._has_begun = queries, False
-
-    def tell(self, outcome: "QueryOutcome") -> None:
-        """Print a row."""
-        self._begin()
-        print(" ".join(f"{getattr(outcome, name):>10,}" for name in _COLUMNS))
-
-    def end(self, found: "WhatIf") -> None:
-        """Print the totals."""
-        self._begin()
-        for name, text in _facts(found):
-            tell(f"{name:24} {text}")
-
-    def _begin(self) -> None:
-        if not self._has_begun:
-            print(_WARNING)
-            if self._queries:
-                print(" ".join(f"{name.replace('_', ' '):>10}" for name in _COLUMNS))
-        self._has_begun = True
-
-
 def _facts(found: "WhatIf") -> list[tuple[str, str]]:
     """The totals in words."""
     near = " (approximate, by norms alone)" if found.rule == "clip" else ""
@@ -149,33 +138,6 @@ def _facts(found: "WhatIf") -> list[tuple[str, str]]:
     if found.returned:
         facts.append(("erased and back", f"{found.returned:,} individuals, of whose earlier spending a least is known"))
     return facts
-
-
-class _Json:
-    """One document; the rows of queries are written as they come."""
-
-    def __init__(self, *, queries: bool) -> None:
-        self._queries, self._has_begun, self._separator = queries, False, "\n"
-
-    def tell(self, outcome: "QueryOutcome") -> None:
-        """Print an object of the list `by_query`."""
-        self._begin()
-        print(self._separator + json.dumps({name: getattr(outcome, name) for name in (*_COLUMNS, "kept")}), end="")
-        self._separator = ",\n"
-
-    def end(self, found: "WhatIf") -> None:
-        """Print the totals, and end the document."""
-        self._begin()
-        if self._queries:
-            print("],")
-        print(json.dumps(_document(found), indent=2).removeprefix("{\n"))
-
-    def _begin(self) -> None:
-        if not self._has_begun:
-            print('{"not_for_release": true,')
-            if self._queries:
-                print('"by_query": [', end="")
-        self._has_begun = True
 
 
 def _named(accounting: "Accounting") -> str:
