@@ -40,13 +40,13 @@ def audit(
     Exit status 0 where all checks passed, 1 where one failed, 2 where the audit could not be carried out. It registers
     datasets of its own, whose names begin with `audit-`, and archives them.
     """
-    from service.run.audit import AuditUndone, Wishes
+    from service.run.audit import AuditUndone
     from service.run.audit import audit as run_audit
 
     tell, key = partial(print, file=sys.stderr, flush=True), None if url is None else curator_key
     try:
-        wishes = Wishes(victims=victims, rules=rule or None, accountings=accounting or None, seed=seed)
-        verdict = run_audit(url=url, curator_key=key, wishes=wishes, tell=tell)
+        chosen = {name: given for name, given in (("rules", rule), ("accountings", accounting)) if given}
+        verdict = run_audit(url=url, curator_key=key, tell=tell, victims=victims, seed=seed, **chosen)
         if out is not None:
             out.write_text(verdict.json, encoding="utf-8")
     except (AuditUndone, OSError) as failure:

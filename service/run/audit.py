@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import randbits
@@ -37,46 +37,38 @@ class Verdict:
 Tell = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
-    """The extent of an audit: victims, rules and accountings of those offered (None: all), and the seed (None: any)."""
-
-    victims: int
-    rules: Sequence[str] | None = None
-    accountings: Sequence[str] | None = None
-    seed: int | None = None
-
-
-def audit(*, url: str | None, curator_key: str | None, wishes: Wishes, tell: Tell) -> Verdict:
+def audit(
+    *,
+    url: str | None,
+    curator_key: str | None,
+    tell: Tell,
+    victims: int,
+    seed: int | None = None,
+    **chosen: Sequence[str],
+) -> Verdict:
     """Audit the service at `url`, or one that is started for the purpose; `tell` is called with a line for each step.
 
-    Raises AuditUndone.
+    Each dataset has so many `victims`. `chosen` are `rules` and `accountings` of those that are offered, by default all
+    of them. Raises AuditUndone.
     """
     if (url is None) != (curator_key is None):
         raise AuditUndone("an address and a curator's key go together: --url and --curator-key")
-    if url is not None and curator_key is not None:
-        return _audited(url, curator_key, wishes, tell)
-    with _thrown_away(tell) as (own_url, own_key):
-        return _audited(own_url, own_key, wishes, tell)
-
-
-def _audited(url: str, curator_key: str, wishes: Wishes, tell: Tell) -> Verdict:
     try:
         import sparing_audit as outside  # noqa: PLC0415 - the production image lacks the client and the audit
         from sparing import SparingError  # noqa: PLC0415 - the same
     except ImportError as error:
         raise AuditUndone(f"the audit needs {error.name}: {INSTALLING}") from error
 
+    there = _thrown_away(tell) if url is None or curator_key is None else nullcontext((url, curator_key))
     try:
-        with outside.RemoteService(base_url=url, curator_key=curator_key) as service:
+        with there as (address, key), outside.RemoteService(base_url=address, curator_key=key) as service:
             report = outside.run_audit(
                 service,
-                victims=wishes.victims,
-                seed=randbits(32) if wishes.seed is None else wishes.seed,
+                victims=victims,
+                seed=randbits(32) if seed is None else seed,
                 name=f"audit-{randbits(NAMES_BITS):08x}",
-                rules=outside.RULES if wishes.rules is None else wishes.rules,
-                accountings=tuple(outside.ACCOUNTINGS) if wishes.accountings is None else wishes.accountings,
                 heard=tell,
+                **chosen,
             )
     except (SparingError, ValueError) as error:
         raise AuditUndone(str(error) or type(error).__name__) from error

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from service.run.audit import AuditUndone, Tell, Wishes, audit, own_environment
+from service.run.audit import AuditUndone, Tell, audit, own_environment
 
-FEW = Wishes(victims=120, seed=1)
+FEW = 120
 
 
 @pytest.fixture
@@ -29,20 +29,20 @@ def test_a_missing_package_is_named_with_the_way_to_install_it(
     """In one line, before anything is asked."""
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(AuditUndone, match=f"the audit needs {missing}: .*clients/python"):
-        audit(url="http://127.0.0.1:9", curator_key="key", wishes=FEW, tell=tell)
+        audit(url="http://127.0.0.1:9", curator_key="key", victims=FEW, tell=tell)
 
 
 @pytest.mark.parametrize(("url", "key"), [("http://127.0.0.1:9", None), (None, "key")])
 def test_an_address_and_a_key_go_together(url: str | None, key: str | None, tell: Tell) -> None:
     """Neither alone says what to audit."""
     with pytest.raises(AuditUndone, match="--curator-key"):
-        audit(url=url, curator_key=key, wishes=FEW, tell=tell)
+        audit(url=url, curator_key=key, victims=FEW, tell=tell)
 
 
 def test_a_service_that_is_not_there_is_one_line(tell: Tell) -> None:
     """No traceback of a socket."""
     with pytest.raises(AuditUndone) as caught:
-        audit(url="http://127.0.0.1:9", curator_key="key", wishes=FEW, tell=tell)
+        audit(url="http://127.0.0.1:9", curator_key="key", victims=FEW, tell=tell)
     assert len(str(caught.value).splitlines()) == 1
 
 
@@ -54,7 +54,7 @@ def test_a_service_that_does_not_start_is_told_with_its_last_line(
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setattr("service.run.audit._COMMAND", (sys.executable, "-c", "raise SystemExit('no disk is left')"))
     with pytest.raises(AuditUndone, match="did not start: no disk is left"):
-        audit(url=None, curator_key=None, wishes=FEW, tell=tell)
+        audit(url=None, curator_key=None, victims=FEW, tell=tell)
     assert told == ["Starting Postgres, Valkey and the service …"]
     assert list(tmp_path.iterdir()) == []
 
