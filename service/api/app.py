@@ -10,6 +10,7 @@ fast path                queries are answered before the framework's own routing
 """
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 
 from fastapi import FastAPI
@@ -42,7 +43,6 @@ from service.api.routes import (
     provider_sign_in,
     session,
 )
-from service.api.streams import Streams
 from service.failpoints import armed
 from service.ledger.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replica import Replica
@@ -111,7 +111,7 @@ def create_app(replica: Replica, *, upload_bytes_max: int, options: HttpOptions 
     )
     app.state.replica = replica
     app.state.places = PlacesOfLoops(options.places)
-    app.state.streams = Streams(options.places.streams_max)
+    app.state.streams = Counter()
     app.state.upload_bytes_max = upload_bytes_max
     app.state.drain_state = options.drain_state
     _include_routes(app)

@@ -1,8 +1,7 @@
 """Places of streams of events, by principal: one that opens many of them takes none from another."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from typing import Annotated
 from uuid import UUID
 
@@ -12,33 +11,17 @@ from service.api.auth import Caller
 from service.ledger.model.errors import TooManyAtOnce
 
 
-class Streams:
-    """Counts the streams that are open in one application. Belongs to one event loop at a time."""
-
-    def __init__(self, streams_max: int) -> None:
-        """Each principal has `streams_max` places."""
-        self.streams_max = streams_max
-        self._open: Counter[UUID] = Counter()
-
-    @contextmanager
-    def one_of(self, principal: UUID) -> Iterator[None]:
-        """A place of the principal's. Raises TooManyAtOnce where all are taken."""
-        if self._open[principal] >= self.streams_max:
-            raise TooManyAtOnce("the events of datasets", self.streams_max)
-        self._open[principal] += 1
-        try:
-            yield
-        finally:
-            self._open[principal] -= 1
-            if self._open[principal] == 0:
-                del self._open[principal]
-
-
 async def stream_place(request: Request, caller: Caller) -> AsyncIterator[None]:
     """A place for one stream, until its response has left or its client has. Raises TooManyAtOnce."""
-    streams: Streams = request.app.state.streams
-    with streams.one_of(caller.id):
+    state = request.app.state
+    open_streams: Counter[UUID] = state.streams
+    if open_streams[caller.id] >= state.places.bounds.streams_max:
+        raise TooManyAtOnce("the events of datasets", state.places.bounds.streams_max)
+    open_streams[caller.id] += 1
+    try:
         yield
+    finally:
+        open_streams -= Counter([caller.id])  # which forgets a principal without any
 
 
 StreamPlace = Annotated[None, Depends(stream_place)]
