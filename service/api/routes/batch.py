@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 from service.api.auth import current_replica
 from service.api.models import KEY_PATTERN
 from service.api.places import current_places
-from service.api.problems import REFUSALS, Problem, problem_bytes, problem_of, request_id_of
+from service.api.problems import Problem, Refusal, problem_bytes, problem_of, request_id_of
 from service.api.query_requests import admitted, checked_key, wait_for_answer
 from service.api.responses import JSON, Answer
 from service.incidents import report_incident
@@ -115,23 +115,19 @@ async def answer_all(request: Request, principal: Principal, dataset: str, entri
 
 def _submit(replica: Replica, principal: Principal, dataset: str, entries: Sequence[Entry]) -> list[PendingAnswer]:
     """The promise of each entry: the readable ones are submitted together, the others have failed."""
-    readable: list[tuple[str, Query]] = []
-    promises: list[PendingAnswer | None] = []
-    for entry in entries:
-        try:
-            key = checked_key(entry.key if isinstance(entry.key, str | None) else "\x7f")
-            readable.append((key, _readable(entry.query)))
-            promises.append(None)
-        except REFUSALS as refusal:
-            promises.append(refused(refusal))
+    keyed = [_keyed(entry) for entry in entries]
+    readable = [each for each in keyed if isinstance(each, tuple)]
     waiting = iter(replica.analysts.submit_all(principal, dataset, readable))
-    return [next(waiting) if promise is None else promise for promise in promises]
+    return [next(waiting) if isinstance(each, tuple) else each for each in keyed]
 
 
-def _readable(query: Query | QueryProblem) -> Query:
-    if isinstance(query, QueryProblem):
-        raise query
-    return query
+def _keyed(entry: Entry) -> tuple[str, Query] | PendingAnswer:
+    """The key and the query of an entry, or a promise that has failed."""
+    try:
+        key = checked_key(entry.key if isinstance(entry.key, str | None) else "\x7f")
+    except Refusal as refusal:
+        return refused(refusal)
+    return refused(entry.query) if isinstance(entry.query, QueryProblem) else (key, entry.query)
 
 
 async def _outcome(pending: PendingAnswer, request_id: str) -> bytes:
