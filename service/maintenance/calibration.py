@@ -203,19 +203,20 @@ def measured_commit_ns(commit: Callable[[bytes], None]) -> int:
 def measured_speed(entropy: Entropy, commits: Commits) -> Speed:
     """The constants of this machine; takes about three seconds."""
     small, large = _memory(1, 1), _memory(PEOPLE, EVENTS)
-    shapes = {name: partial(_work, _plan(**query), large, entropy) for name, query in {**_QUERIES, **_SCALARS}.items()}
+    shapes: dict[str, Callable[[], object]] = {
+        name: partial(_work, _plan(**query), large, entropy) for name, query in {**_QUERIES, **_SCALARS}.items()
+    }
     shapes["shortened"] = partial(_exhausted, _plan(**_QUERIES["shortened"]), large, entropy)
     for name, query in _NUMBERS.items():
         shapes[name] = partial(_work, _plan(**query), small, entropy)
     modelled = _memory(MODELLED, 1)
     for name, query in _PRODUCTS.items():
         shapes[name] = partial(_work, _plan(**query), modelled, entropy)
-    pictured = _pictured()
-    shapes["vectors"] = partial(_work, _plan(_OF_VECTORS, select=[{"gradient": _VECTORS}]), pictured, entropy)
+    shapes["vectors"] = partial(_work, _plan(_OF_VECTORS, select=[{"gradient": _VECTORS}]), _pictured(), entropy)
     for name in ("fixed", "listed", "searched"):
         shapes[f"{name} of few"] = partial(_work, _plan(**_QUERIES.get(name, {})), small, entropy)
     for name, sigma in (("refined", SIGMA_STEPS_MAX), ("plain", 1.0)):
-        shapes[name] = partial(_draw, sigma, entropy)
+        shapes[name] = partial(rounded_gaussian, DRAWN, sigma, entropy)
     with _other_work():
         taken = _medians(shapes)
     fixed = _HTTP_SHARE * taken["fixed of few"]
@@ -290,12 +291,7 @@ def _products_ns(taken: Mapping[str, int], *, priced_ns: float) -> dict[str, flo
 
 def _digest_ns() -> float:
     """The time of a byte in the digest of its piece."""
-    payload = bytes(PAYLOAD_BYTES)
-
-    def digest() -> None:
-        hashlib.sha256(payload)
-
-    return _medians({"digest": digest})["digest"] / PAYLOAD_BYTES
+    return _medians({"digest": partial(hashlib.sha256, bytes(PAYLOAD_BYTES))})["digest"] / PAYLOAD_BYTES
 
 
 def _plan(schema: Schema = _SCHEMA, /, **query: object) -> Plan:
@@ -322,11 +318,6 @@ def _work(plan: Plan, memory: DatasetMemory, entropy: Entropy) -> None:
     values = in_query_units(release.values, grid_log2=plan.scale.grid_log2, grid=plan.noise.grid, axes=axes)
     numbers = {"values": values, "labels": plan.answered.labels(), "axes": axes}
     orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY)
-
-
-def _draw(sigma_steps: float, entropy: Entropy) -> None:
-    """Draw noise."""
-    rounded_gaussian(DRAWN, sigma_steps, entropy)
 
 
 def _exhausted(plan: Plan, memory: DatasetMemory, entropy: Entropy) -> None:
@@ -378,7 +369,7 @@ def _memory(people: int, events: int) -> DatasetMemory:
     return memory
 
 
-def _medians(works: Mapping[str, Callable[[], None]]) -> dict[str, int]:
+def _medians(works: Mapping[str, Callable[[], object]]) -> dict[str, int]:
     """The median time of each function, in ns; they run in turn, so that a busy moment affects all alike."""
     taken: dict[str, list[int]] = {name: [] for name in works}
     for work in works.values():
@@ -389,7 +380,7 @@ def _medians(works: Mapping[str, Callable[[], None]]) -> dict[str, int]:
     return {name: sorted(each)[REPETITIONS // 2] for name, each in taken.items()}
 
 
-def _time_ns(work: Callable[[], None]) -> int:
+def _time_ns(work: Callable[[], object]) -> int:
     begun = time.monotonic_ns()
     work()
     return time.monotonic_ns() - begun

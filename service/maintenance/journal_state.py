@@ -99,12 +99,11 @@ class JournalState:
         self._grow(int(np.count_nonzero(joined >= self.slots)), limit=limit, is_exact=not self.has_own_limits)
 
     def _grow(self, count: int, *, limit: int, is_exact: bool) -> None:
-        self.limits = np.concatenate([self.limits, np.full(count, limit, dtype=np.int64)])
-        self.largest = np.concatenate([self.largest, np.full(count, limit, dtype=np.int64)])
-        self.are_exact = np.concatenate([self.are_exact, np.full(count, is_exact)])
-        self.are_present = np.concatenate([self.are_present, np.ones(count, dtype=np.bool_)])
-        self.have_paused = np.concatenate([self.have_paused, np.zeros(count, dtype=np.bool_)])
-        self.are_plain = np.concatenate([self.are_plain, np.ones(count, dtype=np.bool_)])
+        added = {"limits": limit, "largest": limit, "are_exact": is_exact}
+        added |= {"are_present": True, "have_paused": False, "are_plain": True}
+        for name, value in added.items():
+            held = getattr(self, name)
+            setattr(self, name, np.concatenate([held, np.full(count, value, dtype=held.dtype)]))
         self.slots += count
 
     def make_room(self, slots: int) -> None:

@@ -11,10 +11,10 @@ from typing import Final
 
 from service.core.noise import Entropy
 from service.failpoints import reach
-from service.ledger.model.errors import InvalidRequest, NotFound, Unavailable
+from service.ledger.model.errors import InvalidRequest, Unavailable
 from service.ledger.model.ledger_entry import SALT_BYTES
 from service.ledger.model.rows import DatasetRecord
-from service.ledger.ports.store import CommitUnclear, HeadMoved, Store, StoreUnavailable
+from service.ledger.ports.store import CommitUnclear, HeadMoved, Store, StoreUnavailable, registered
 from service.ledger.ports.transaction import Transaction
 from service.ledger.ports.witness import Witness
 from service.maintenance.verify.report import Report, verified
@@ -46,9 +46,7 @@ def prune(store: Store, witness: Witness, dataset: str, *, before: int | datetim
     Safe to repeat after any failure, and while the service runs. Raises NotFound, Damaged, InvalidRequest where nothing
     can be pruned, Unavailable.
     """
-    record = store.dataset(dataset)
-    if record is None:
-        raise NotFound
+    record = registered(store, dataset)
     guard = RollbackGuard(record=record, store=store, witness=witness)
     try:
         with guard.transaction(lock=False) as transaction:

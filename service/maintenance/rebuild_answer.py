@@ -5,10 +5,10 @@ deleted one byte for byte: the key replays it, nothing is drawn and no individua
 the request's `reuse`; the caller states it, and a query that may not reuse an answer had none to state.
 """
 
-from service.ledger.model.errors import InvalidRequest, LedgerDamaged, NotFound, Unavailable
+from service.ledger.model.errors import InvalidRequest, LedgerDamaged, Unavailable
 from service.ledger.model.ledger_entry import LedgerEntry, answer_digest
 from service.ledger.model.rows import AnswerRecord, Asked, DatasetRecord, RegistrationHistory
-from service.ledger.ports.store import CommitUnclear, Store
+from service.ledger.ports.store import CommitUnclear, Store, registered
 from service.ledger.ports.transaction import Transaction
 from service.maintenance.start_check import gives_its_hash
 from service.maintenance.verify.answers import KeptOf, place_of, plan_of
@@ -25,9 +25,7 @@ def rebuild(store: Store, dataset: str, *, seq: int, key: str, reuse: bool = Tru
     Raises NotFound without the dataset, InvalidRequest naming `sequence` or `key`, LedgerDamaged when the entry is
     damaged, and Unavailable when the commit's outcome is not known.
     """
-    record = store.dataset(dataset)
-    if record is None:
-        raise NotFound
+    record = registered(store, dataset)
     with store.transaction(record.id, lock=False) as snapshot:
         entry = _entry(snapshot, seq)
         # Keys are ASCII; a terminal may send text that cannot be encoded.

@@ -19,11 +19,11 @@ import rfc8785
 
 from service.arrays import exact_sum
 from service.core.charge import CHARGE_UNITS_MAX, LIMIT_UNITS_MAX, rho_of_units
-from service.ledger.model.errors import Fenced, InvalidRequest, NotFound, Unavailable, WitnessLost
+from service.ledger.model.errors import Fenced, InvalidRequest, Unavailable, WitnessLost
 from service.ledger.model.ledger_entry import FORMAT, SALT_BYTES, LedgerEntry
 from service.ledger.model.pieces import Measure, Quantities, pieces_of
 from service.ledger.model.rows import DatasetRecord, Head, WitnessRecord
-from service.ledger.ports.store import Store
+from service.ledger.ports.store import Store, registered
 from service.ledger.ports.transaction import Transaction
 from service.ledger.ports.witness import Witness, WitnessUnavailable
 from service.writer.rollback.guard import Position, judge, on_chain, unaccounted, witness_name
@@ -113,7 +113,7 @@ class Reconciled:
 
 def reconcile_plan(store: Store, witness: Witness, dataset: str, *, burn_units: int | None) -> ReconcilePlan | None:
     """The plan that `reconcile` would carry out; None when all witness records are accounted for."""
-    record = _dataset(store, dataset)
+    record = registered(store, dataset)
     history = witnessed(witness, record)  # before the snapshot, which then contains all of it
     with store.transaction(record.id, lock=False) as transaction:
         return plan_of(record, transaction, history, burn_units)
@@ -127,7 +127,7 @@ def reconcile(
     Safe to repeat after any failure. Raises NotFound, InvalidRequest without `burn_units` on a lost witness, and
     Unavailable when the witness cannot be read, or could not be written after the commit.
     """
-    record = _dataset(store, dataset)
+    record = registered(store, dataset)
     with store.transaction(record.id, lock=True) as transaction:
         plan = plan_of(record, transaction, witnessed(witness, record), burn_units)
         done = None if plan is None else _burn(record, transaction, plan, clock())
@@ -254,10 +254,3 @@ def witnessed(witness: Witness, record: DatasetRecord) -> list[WitnessRecord]:
         return witness.history(witness_name(record))
     except WitnessUnavailable as fault:
         raise Unavailable("the witness cannot be read") from fault
-
-
-def _dataset(store: Store, name: str) -> DatasetRecord:
-    record = store.dataset(name)
-    if record is None:
-        raise NotFound
-    return record

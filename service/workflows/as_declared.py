@@ -50,7 +50,8 @@ def _not_as_declared(table: Table, rows: Rows) -> dict[str, str]:
             continue
         number = f"{clipped + undeclared} of {known} values"
         if undeclared:
-            nearest = [f"{count} of them {quoted(each)} but for case or blanks" for each, count in _most(rows, name)]
+            most = Counter(rows.nearest.get(name, {})).most_common(NEAREST_MAX)
+            nearest = [f"{count} of them {quoted(each)} but for case or blanks" for each, count in most]
             found[name] = ", ".join([f"{number} are no declared category and would be NULL", *nearest])
         else:
             found[name] = f"{number} {outside(column, 'are')} and would be moved to the nearer bound"
@@ -60,8 +61,3 @@ def _not_as_declared(table: Table, rows: Rows) -> dict[str, str]:
 def outside(column: Column, verb: str = "is") -> str:
     """Words on a value beyond the bounds of its column."""
     return f"{verb} outside {getattr(column, 'lower', '')} to {getattr(column, 'upper', '')}"
-
-
-def _most(rows: Rows, column: str) -> list[tuple[str, int]]:
-    """The categories that most values out of the list may mean."""
-    return Counter(rows.nearest.get(column, {})).most_common(NEAREST_MAX)

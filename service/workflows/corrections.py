@@ -76,8 +76,7 @@ def _read(record: DatasetRecord, key: Key, values: Mapping[str, Value]) -> Rows:
     """The values as a row of an upload with these columns alone is read."""
     people = record.schema.individuals_name
     table = record.schema.tables[people]
-    errors = [_error(name, table.columns.get(name)) for name in values]
-    refusals = [error for error in errors if error is not None]
+    refusals = list(filter(None, (_error(name, table.columns.get(name)) for name in values)))
     if refusals or not values:
         raise InvalidRequest(*refusals or [FieldError(field="body", message="names no column")])
     columns = {name: table.columns[name] for name in values}
@@ -87,7 +86,8 @@ def _read(record: DatasetRecord, key: Key, values: Mapping[str, Value]) -> Rows:
         request = UploadRequest(table=people, content_type=_NDJSON, accept=tuple(values))
         rows = read_upload(replace(record, schema=only), request, row, ReaderHere())  # a row that was made here
     except InvalidRequest as refusal:
-        raise InvalidRequest(*map(_of_column, refusal.errors)) from refusal
+        named = (replace(each, field=each.field.removeprefix("rows[1].")) for each in refusal.errors)
+        raise InvalidRequest(*named) from refusal
     undeclared = [name for name, count in rows.out_of_domain.items() if count]
     if undeclared:
         raise InvalidRequest(*(_undeclared(name, values[name], columns[name]) for name in undeclared[:ERRORS_MAX]))
@@ -111,7 +111,3 @@ def _undeclared(name: str, value: Value, column: Column) -> FieldError:
         return FieldError(field=name, message="is no category of the column; they are the integers below its size")
     hint = did_you_mean(value, column.codes)
     return FieldError(field=name, message=f"is no category of the column; null empties it{hint}")
-
-
-def _of_column(error: FieldError) -> FieldError:
-    return FieldError(field=error.field.removeprefix("rows[1]."), message=error.message)

@@ -136,9 +136,7 @@ class Overview:
         return self._store.summaries.alarm(self._registry.record(dataset).id)
 
     def set_alarm(self, dataset: str, share: float | None) -> BudgetAlarm | None:
-        """Set the alarm anew, or remove it. Raises NotFound, InvalidRequest."""
-        if share is not None and not 0 < share <= 1:
-            raise InvalidRequest.of("share", "must be above 0 and at most 1")
+        """Set the alarm anew, for a `share` above 0 and at most 1, or remove it. Raises NotFound."""
         alarm = None if share is None else BudgetAlarm(share=share)
         self._store.summaries.set_alarm(self._registry.record(dataset).id, alarm)
         return alarm

@@ -17,7 +17,7 @@ from service.ledger.model.api_keys import Pepper, new_api_key, split_api_key
 from service.ledger.model.errors import InvalidRequest, NotFound
 from service.ledger.model.rows import EVERY_PRINCIPAL, NO_KEY, DatasetRecord, PrincipalFilter, PrincipalRecord
 from service.ledger.model.views import AnalystRow, Asker, NewPrincipal, Page, Principal, PrincipalRow, Role
-from service.ledger.ports.store import Store
+from service.ledger.ports.store import Store, registered
 from service.query.keys import Key
 from service.query.names import fault_of_name
 
@@ -75,9 +75,8 @@ class Principals:
         holders = self.holders([claim for claim in claims if claim is not None])
         return [None if claim is None else holders.get(claim) for claim in claims]
 
-    def standing_all(self, api_keys: Sequence[str]) -> list[Principal | None]:
-        """Return what `authenticate_all` does: the use of a key changes nothing."""
-        return self.authenticate_all(api_keys)
+    standing_all = authenticate_all
+    """The use of a key changes nothing."""
 
     def _claim_of(self, api_key: str) -> Claim | None:
         parts = split_api_key(api_key)
@@ -185,14 +184,12 @@ class Principals:
     def _create_individuals(
         self, dataset: str, individuals: Sequence[str], expires_at: datetime | None
     ) -> list[tuple[str, str]]:
-        registered = self._store.dataset(dataset)
-        if registered is None:
-            raise NotFound
+        record = registered(self._store, dataset)
         if not 1 <= len(individuals) <= INDIVIDUALS_MAX:
             raise InvalidRequest.of("individuals", f"1 to {INDIVIDUALS_MAX} individuals")
-        keys, unfit = _keys_of(registered, individuals)
+        keys, unfit = _keys_of(record, individuals)
         twice = [key for key, times in Counter(keys).items() if times > 1]
-        unknown = [*unfit, *self._unknown(registered, keys)]
+        unknown = [*unfit, *self._unknown(record, keys)]
         for wrong, fault in ((twice, "named twice"), (unknown, "not in the dataset")):
             if wrong:
                 shown = ", ".join(wrong[:_SHOWN_MAX])
@@ -237,10 +234,7 @@ class Principals:
 
     def analysts_of(self, dataset: str) -> list[AnalystRow]:
         """The analysts that may ask a dataset, with their allowances and worst cases there. Raises NotFound."""
-        registered = self._store.dataset(dataset)
-        if registered is None:
-            raise NotFound
-        spent = self._store.worst_cases_in(registered.id)
+        spent = self._store.worst_cases_in(registered(self._store, dataset).id)
         return [
             shown(AnalystRow, record, worst_case_spent_rho=str(rho_of_units(spent.get(record.id, 0))))
             for record in self._store.principals.analysts_of(dataset)

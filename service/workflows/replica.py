@@ -1,6 +1,6 @@
 """One replica of the service: its wiring, its life cycle, and one facade for each audience."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -66,11 +66,6 @@ class ReplicaOptions:
     points: SummaryPoints | None = None
     background: tuple[BackgroundService, ...] = ()
 
-    def services(self) -> Iterator[BackgroundService]:
-        """All that works in the background."""
-        yield from self.background
-        yield from (each for each in (self.amender, self.points) if each is not None)
-
 
 class Replica:
     """The entry point of the API and the command line: `analysts`, `curators`, `individuals`, `auditors`, `principals`.
@@ -100,7 +95,7 @@ class Replica:
             opening=self._open_writer,
             admits=(lambda _: True) if self.ownership is None else self.ownership.admits,
             shards_for=options.shards_for,
-            background=[*options.services()],
+            background=[*options.background, *(each for each in (options.amender, options.points) if each is not None)],
         )
         self.readiness = Readiness(store=store, registry=self.registry, clock=clock, backend=options.shard_backend)
         has_provider = options.provider is not None

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Annotated, Protocol
 from uuid import UUID
 
+from service.ledger.model.errors import NotFound
 from service.ledger.model.rows import (
     EVERY_PRINCIPAL,
     Asked,
@@ -271,3 +272,11 @@ class Leases(Protocol):
 
     def release(self, replica: ReplicaAddress) -> None:
         """End every lease of the replica's."""
+
+
+def registered(store: Store, name: str) -> DatasetRecord:
+    """The registration of a dataset. Raises NotFound."""
+    record = store.dataset(name)
+    if record is None:
+        raise NotFound
+    return record

@@ -82,7 +82,7 @@ class AnswersCheck(Visitor):
             wrong.append(f"its query_id is not that of ledger row {entry.seq}")
         if is_fresh and answer.principal_id != entry.analyst_id:
             wrong.append(f"is said to be fresh, but ledger row {entry.seq} was asked by {entry.analyst_id}")
-        if is_fresh and entry.answer_digest != _digest_of(answer, entry):
+        if is_fresh and entry.answer_digest != answer_digest(entry.salt, answer.principal_id, answer.key):
             wrong.append(f"is said to be fresh, but ledger row {entry.seq} was asked under another key")
         if is_fresh and answer.at != entry.asked_at:
             wrong.append(f"is said to be fresh, but ledger row {entry.seq} was asked at another time")
@@ -173,10 +173,6 @@ def _digests_in(canonical: bytes) -> tuple[str, ...]:
 def place_of(answer: AnswerRecord) -> str:
     """The name of an answer's row in findings."""
     return f"answers row {answer.key!r} of {answer.principal_id}"
-
-
-def _digest_of(answer: AnswerRecord, entry: LedgerEntry) -> bytes:
-    return answer_digest(entry.salt, answer.principal_id, answer.key)
 
 
 def _read(body: bytes) -> dict[str, Any]:
