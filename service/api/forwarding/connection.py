@@ -29,8 +29,8 @@ class PeerConnection(asyncio.Protocol):
     def __init__(self) -> None:
         self.is_lost = self._is_broken = False
         self._transport: asyncio.Transport | None = None
-        self._waiter: asyncio.Future[None] | None = None
-        self._writable: asyncio.Future[None] | None = None
+        self._news, self._writable = asyncio.Event(), asyncio.Event()
+        self._writable.set()
         self.begin()
 
     def begin(self) -> None:
@@ -44,7 +44,7 @@ class PeerConnection(asyncio.Protocol):
     @property
     def is_reusable(self) -> bool:
         """Tell whether its response is whole and another request may follow: nothing waits, nothing came besides."""
-        return self.is_whole and self.is_kept_alive and self._writable is None and not self.is_lost
+        return self.is_whole and self.is_kept_alive and self._writable.is_set() and not self.is_lost
 
     # The request
 
@@ -55,8 +55,7 @@ class PeerConnection(asyncio.Protocol):
 
     async def drained(self) -> None:
         """Wait until what was written has mostly left."""
-        if self._writable is not None:
-            await asyncio.shield(self._writable)  # a caller that is cancelled must not end the wait of the next
+        await self._writable.wait()
 
     # The response
 
@@ -82,7 +81,7 @@ class PeerConnection(asyncio.Protocol):
         self.is_lost = True
         if self._transport is not None:
             self._transport.abort()
-        self._wake()
+        self._news.set()
 
     # Called by the event loop
 
@@ -107,23 +106,21 @@ class PeerConnection(asyncio.Protocol):
             return
         if self._waiting_bytes > BUFFERED_BYTES_MAX and self._transport is not None:
             self._transport.pause_reading()
-        self._wake()
+        self._news.set()
 
     def connection_lost(self, _error: Exception | None) -> None:
         """The connection is over, whatever ended it."""
         self.is_lost = True
-        self.resume_writing()
-        self._wake()
+        self._writable.set()
+        self._news.set()
 
     def pause_writing(self) -> None:
         """The other end takes less than it is sent."""
-        self._writable = asyncio.get_running_loop().create_future()
+        self._writable.clear()
 
     def resume_writing(self) -> None:
         """It takes again."""
-        if self._writable is not None and not self._writable.done():
-            self._writable.set_result(None)
-        self._writable = None
+        self._writable.set()
 
     # Called by the parser
 
@@ -153,9 +150,5 @@ class PeerConnection(asyncio.Protocol):
     async def _notice(self) -> None:
         if self.is_lost:
             raise ConnectionLost
-        self._waiter = asyncio.get_running_loop().create_future()
-        await self._waiter
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._news.clear()
+        await self._news.wait()
