@@ -131,27 +131,18 @@ class _Itimerspec(ctypes.Structure):
     _fields_ = (("interval", _Timespec), ("value", _Timespec))
 
 
-if sys.version_info >= (3, 13) and sys.platform == "linux":
+def _create() -> int:
+    timer: int = _libc().timerfd_create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)  # of `os` from Python 3.13 on
+    if timer < 0:
+        raise _os_error()
+    return timer
 
-    def _create() -> int:
-        return os.timerfd_create(time.CLOCK_MONOTONIC, flags=os.TFD_NONBLOCK | os.TFD_CLOEXEC)
 
-    def _set_time(timer: int, instant_ns: int) -> None:
-        os.timerfd_settime_ns(timer, flags=os.TFD_TIMER_ABSTIME, initial=max(instant_ns, 1))
-
-else:
-
-    def _create() -> int:
-        timer: int = _libc().timerfd_create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
-        if timer < 0:
-            raise _os_error()
-        return timer
-
-    def _set_time(timer: int, instant_ns: int) -> None:
-        seconds, nanoseconds = divmod(max(instant_ns, 1), _NS_PER_S)  # zero would switch it off
-        spec = _Itimerspec(_Timespec(0, 0), _Timespec(seconds, nanoseconds))
-        if _libc().timerfd_settime(timer, _TFD_TIMER_ABSTIME, ctypes.byref(spec), None) < 0:
-            raise _os_error()
+def _set_time(timer: int, instant_ns: int) -> None:
+    seconds, nanoseconds = divmod(max(instant_ns, 1), _NS_PER_S)  # zero would switch it off
+    spec = _Itimerspec(_Timespec(0, 0), _Timespec(seconds, nanoseconds))
+    if _libc().timerfd_settime(timer, _TFD_TIMER_ABSTIME, ctypes.byref(spec), None) < 0:
+        raise _os_error()
 
 
 @cache
