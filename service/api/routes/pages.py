@@ -6,11 +6,10 @@ and no history mixes them.
 
 import gzip
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import orjson
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -22,8 +21,6 @@ from service.api.problems import Refusal
 from service.files import folder_of
 from service.ledger.model.errors import NotFound, WorkflowError
 from service.query.items import ITEMS
-
-Made = TypeVar("Made")
 
 PAGE_TYPES: Final = {
     ".json": "application/json",
@@ -104,8 +101,11 @@ async def page(request: Request) -> Response:
 
 @router.api_route("/openapi.json", methods=["GET", "HEAD"])
 async def description(request: Request) -> Response:
-    """The document of the interface."""
-    return await _sent(request, REFERENCE)
+    """The document of the interface, which changes with the version alone."""
+    state = request.app.state
+    if not hasattr(state, "reference"):
+        state.reference = await current_places(request).pages.run(None, partial(_reference, request.app))
+    return sent(request, state.reference, CONTENT_SECURITY_POLICY)
 
 
 @router.get("/assets/{name}")
@@ -113,31 +113,17 @@ async def asset(request: Request, name: str) -> Response:
     """A script, a style sheet, an image, the forms of items, or the document of the interface."""
     if name.endswith(".html"):
         raise NotFound
-    return await _sent(request, name)
+    return await (description(request) if name == REFERENCE else _sent(request, name))
 
 
 async def _sent(request: Request, name: str) -> Response:
-    file: PageFile | None
-    if name == REFERENCE:
-        file = await _kept(request, "reference", partial(_reference, request.app))
-    else:
-        file = (await _kept(request, "page_files", page_files)).get(name)
+    file = (await current_places(request).pages.run(None, page_files)).get(name)
     if file is None:
         raise NotFound
     return sent(request, file, CONTENT_SECURITY_POLICY)
 
 
-async def _kept(request: Request, name: str, make: Callable[[], Made]) -> Made:
-    """An object of the application that is made once, in a thread, for the first request that needs it."""
-    state = request.app.state
-    if not hasattr(state, name):
-        setattr(state, name, await current_places(request).pages.run(None, make))
-    made: Made = getattr(state, name)
-    return made
-
-
 def _reference(app: FastAPI) -> PageFile:
-    """The interface's document; it changes with the version alone."""
     return PageFile.made(REFERENCE, orjson.dumps(app.openapi()))
 
 
