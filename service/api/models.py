@@ -10,7 +10,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from service.ledger.model.views import AuditedRow, LedgerRow
 from service.numerals import DECIMAL
-from service.query.schema import doc
+from service.query.schema import ClosedModel, doc
 
 KEY_PATTERN = "^[ -~]*[!-~][ -~]*$"
 """The form of an idempotency key: printable ASCII characters, and not spaces alone."""
@@ -58,15 +58,13 @@ class CoordinateLabel(BaseModel):
     select: Annotated[str, doc("The select item: `count`, `sum(spend)` or `histogram(area)`.")]
 
 
-class GroupAxis(BaseModel):
+class GroupAxis(ClosedModel):
     """A column by which the numbers of an answer are grouped, or whose domain a histogram counts.
 
     A column of numbers or times has `lower` and `upper`; a category or a boolean its `categories`, but for categories
     that are numbers below `size` and for more than 1,000; a bin or a bucket of the column has its `edges`, its `width`
     or its unit `by`.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     column: Annotated[str, doc("The column.")]
     size: Annotated[int, doc("How many values or parts there are.")]
@@ -78,10 +76,8 @@ class GroupAxis(BaseModel):
     by: str | SkipJsonSchema[None] = _absent("The unit of a bucket, such as `month`.")
 
 
-class SelectedItem(BaseModel):
+class SelectedItem(ClosedModel):
     """The numbers of one select item within each group; those of a histogram are named by `values`."""
-
-    model_config = ConfigDict(extra="forbid")
 
     select: Annotated[str, doc("The select item: `count`, `sum(spend)` or `histogram(area)`.")]
     offset: Annotated[int, doc("The place of the item's first number within its group.")]
@@ -95,18 +91,14 @@ class SelectedItem(BaseModel):
     half_width_95: float | SkipJsonSchema[None] = _absent("`half_width_95` of its numbers, where each has its own.")
 
 
-class SelectAxis(BaseModel):
+class SelectAxis(ClosedModel):
     """The innermost axis: the select items in their order."""
-
-    model_config = ConfigDict(extra="forbid")
 
     select: Annotated[list[SelectedItem], doc("The select items in their order.")]
 
 
-class EstimateRow(BaseModel):
+class EstimateRow(ClosedModel):
     """An estimate in one group: the number, and the ends of an interval that holds what was counted."""
-
-    model_config = ConfigDict(extra="forbid")
 
     label: Annotated[CoordinateLabel, doc("The group, and under `select` the title of the item.")]
     value: Annotated[float | None, doc("The number; null where 0 would be divided by.")]
@@ -118,23 +110,19 @@ class EstimateRow(BaseModel):
     )
 
 
-class EstimateGroups(BaseModel):
+class EstimateGroups(ClosedModel):
     """The two groups of a difference."""
-
-    model_config = ConfigDict(extra="forbid")
 
     by: Annotated[str, doc("The column that the groups are of.")]
     from_: Annotated[bool | int | str, doc("The value of the group that is subtracted.")] = Field(alias="from")
     to: Annotated[bool | int | str, doc("The value of the group that it is subtracted from.")]
 
 
-class EstimateItem(BaseModel):
+class EstimateItem(ClosedModel):
     """An item that was asked for, and the public numbers by which it is worked out from the items of `parts`.
 
     One of `number`, `mean`, `variance`, `stddev`, `quantile` and `ratio` is there.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     title: Annotated[str, doc("The item as the labels of the estimates have it.")]
     parts: Annotated[list[int], doc("The places of its linear items in the last of `axes`.")]

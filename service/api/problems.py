@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final, NamedTuple
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import iter_route_contexts
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
@@ -57,7 +57,7 @@ from service.ledger.ports.shards import ShardLost
 from service.ledger.ports.store import CommitUnclear, StoreUnavailable
 from service.query.json_text import ERRORS_MAX, first_distinct
 from service.query.problems import FieldError, QueryProblem, quoted
-from service.query.schema import doc
+from service.query.schema import ClosedModel, doc
 
 MEDIA_TYPE = "application/problem+json"
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}")
@@ -127,10 +127,8 @@ _BY_BARE_STATUS: Final[Mapping[int, str]] = {
 """The problems that the router and the outer layers state by their status alone."""
 
 
-class ProblemField(BaseModel):
+class ProblemField(ClosedModel):
     """One thing wrong with a request: where, and what."""
-
-    model_config = ConfigDict(extra="forbid")
 
     field: Annotated[
         str, doc("The place in the request, such as `where.and[0].ge[1]`; `body` is the document as a whole.")
@@ -138,10 +136,8 @@ class ProblemField(BaseModel):
     message: Annotated[str, doc("The fault, for people to read.")]
 
 
-class RowsGroup(BaseModel):
+class RowsGroup(ClosedModel):
     """The rows of an upload with one fault in one column."""
-
-    model_config = ConfigDict(extra="forbid")
 
     column: Annotated[str | None, doc("The column; null where the row as a whole is wrong.")] = None
     message: Annotated[str, doc("The fault, for people to read.")]
@@ -149,10 +145,8 @@ class RowsGroup(BaseModel):
     first_rows: Annotated[tuple[int, ...], doc("The numbers of the first of the rows, from 1.")]
 
 
-class RowsOfProblem(BaseModel):
+class RowsOfProblem(ClosedModel):
     """The wrong rows of an upload in numbers; not complete where the file was given up before its end."""
-
-    model_config = ConfigDict(extra="forbid")
 
     wrong: Annotated[int, doc("How many rows are wrong.")]
     is_complete: Annotated[bool, doc("Whether the file was read to its end.")]
@@ -162,10 +156,8 @@ class RowsOfProblem(BaseModel):
     ] = None
 
 
-class Problem(BaseModel):
+class Problem(ClosedModel):
     """A problem document (RFC 9457): the shape of every refusal."""
-
-    model_config = ConfigDict(extra="forbid")
 
     type: Annotated[str, doc("The kind of problem, stable: `urn:sparing:problem:` and a slug.")]
     title: Annotated[str, doc("The kind of problem, for people to read.")]
@@ -271,7 +263,14 @@ def _methods(request: Request) -> set[str]:
 
 
 def _problem(
-    status: int, slug: str, title: str, request_id: str, *, detail: str = "", errors: Sequence[FieldError] | None = None
+    status: int,
+    slug: str,
+    title: str,
+    request_id: str,
+    *,
+    detail: str = "",
+    errors: Sequence[FieldError] | None = None,
+    rows: RowsOfProblem | None = None,
 ) -> Problem:
     fields = None if errors is None else [ProblemField(field=e.field, message=e.message) for e in errors]
     return Problem(
@@ -281,6 +280,7 @@ def _problem(
         detail=detail or title,
         request_id=request_id,
         errors=fields,
+        rows=rows,
     )
 
 
@@ -290,16 +290,20 @@ def _of_workflow(error: WorkflowError, request_id: str) -> tuple[Problem, dict[s
         errors = error.errors[:ERRORS_MAX]
     elif isinstance(error, KeyConflict):
         errors = (FieldError(field="Idempotency-Key", message=error.title),)
-    problem = _problem(STATUSES[type(error)], error.slug, error.title, request_id, detail=str(error), errors=errors)
-    if isinstance(error, InvalidRows):
-        counts = error.counts
-        problem.rows = RowsOfProblem(
-            wrong=counts.rows_wrong,
-            is_complete=counts.is_complete,
-            groups=tuple(RowsGroup(**asdict(group)) for group in counts.groups),
-            over_limit=error.over_limit,
-        )
+    rows = _rows(error) if isinstance(error, InvalidRows) else None
+    status, slug, title, detail = STATUSES[type(error)], error.slug, error.title, str(error)
+    problem = _problem(status, slug, title, request_id, detail=detail, errors=errors, rows=rows)
     return problem, {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
+
+
+def _rows(error: InvalidRows) -> RowsOfProblem:
+    counts = error.counts
+    return RowsOfProblem(
+        wrong=counts.rows_wrong,
+        is_complete=counts.is_complete,
+        groups=tuple(RowsGroup(**asdict(group)) for group in counts.groups),
+        over_limit=error.over_limit,
+    )
 
 
 def _of_validation(error: RequestValidationError) -> WorkflowError:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Annotated, Any
 
 import rfc8785
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from service.accounting.accountings import Accounting, OrderTooLow, accounting_of
 from service.accounting.monitor import Monitor, NoiseTooLarge, monitor_of
@@ -33,7 +33,7 @@ from service.ledger.ports.store import Store
 from service.ledger.ports.transaction import Transaction
 from service.ledger.ports.witness import Witness, WitnessUnavailable
 from service.query.keys import KeyComparison
-from service.query.schema import Schema, VectorColumn, doc, optional
+from service.query.schema import ClosedModel, Schema, VectorColumn, doc, optional
 from service.reads.ledger import unknown_cursor
 from service.reads.monitor import monitor_facts
 from service.writer.rollback.losses import refuse_missing
@@ -42,13 +42,11 @@ CAPACITY_DEFAULT = 2**20
 CAPACITY_MAX = 2**31
 VECTOR_BYTES_MAX = 2**32
 _NAME = r"^[a-z0-9][a-z0-9_-]{0,62}$"
-_STRICT = ConfigDict(extra="forbid", frozen=True)
 
 
-class Registration(BaseModel):
+class Registration(ClosedModel):
     """A dataset to register: its guarantee and its public schema, for good."""
 
-    model_config = _STRICT
     name: Annotated[str, Field(pattern=_NAME), doc("The name of the dataset, which paths use.")]
     guarantee: Annotated[
         StatedGuarantee, doc("The guarantee to every individual, over everything ever released; it never changes.")

@@ -6,23 +6,21 @@ All of them are public acts. An extension opens a new epoch, because the same wo
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from service.ledger.model.errors import DatasetArchived, DatasetNotEmpty, InvalidRequest, Unavailable
 from service.ledger.model.rows import DatasetRecord, registration_digest
 from service.ledger.ports.store import CommitUnclear, NotEmpty, Store, StoreUnavailable
 from service.ledger.ports.transaction import LongAct, Transaction
-from service.query.schema import Schema, doc, extension_errors
+from service.query.schema import ClosedModel, Schema, doc, extension_errors
 from service.workflows.datasets import CAPACITY_MAX, VECTOR_BYTES_MAX, refuse_vectors
 from service.writer.committer import BaseVersion, Operation
 from service.writer.operations import Preparation, Settled
 from service.writer.state import DatasetState
 
 
-class Extension(BaseModel):
+class Extension(ClosedModel):
     """Additions to a dataset; nothing of them can be taken away again."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     capacity: Annotated[
         Annotated[int, Field(strict=True, ge=1, le=CAPACITY_MAX)] | None,
@@ -44,10 +42,8 @@ class Extension(BaseModel):
         return replace(record, capacity=capacity, schema=schema, version=record.version + 1)
 
 
-class Archiving(BaseModel):
+class Archiving(ClosedModel):
     """The end of a dataset: whether the rows of its tables are kept."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     rows: Annotated[Literal["keep", "delete"], doc("Whether the rows of all tables are kept or deleted.")]
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Annotated, Any, Final, NoReturn
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.requests import ClientDisconnect
 
 from service.api.auth import current_replica
@@ -25,7 +25,7 @@ from service.query.json_text import DEPTH_MAX, Reading, reading_of, written
 from service.query.language import Query
 from service.query.parse import query_of
 from service.query.problems import QueryProblem
-from service.query.schema import doc
+from service.query.schema import ClosedModel, doc
 from service.workflows.replica import Replica
 from service.writer.submission import PendingAnswer, refused
 
@@ -38,10 +38,8 @@ BATCH_BODY: dict[str, Any] = {
 }
 
 
-class BatchEntry(BaseModel):
+class BatchEntry(ClosedModel):
     """One query of a batch, under a key of its own."""
-
-    model_config = ConfigDict(extra="forbid")
 
     idempotency_key: Annotated[
         str,
@@ -51,10 +49,8 @@ class BatchEntry(BaseModel):
     query: Annotated[Query, doc("The query.")]
 
 
-class BatchRequest(BaseModel):
+class BatchRequest(ClosedModel):
     """Many queries, each answered or refused on its own."""
-
-    model_config = ConfigDict(extra="forbid")
 
     queries: Annotated[
         list[BatchEntry],

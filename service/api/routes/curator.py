@@ -6,7 +6,7 @@ from uuid import UUID
 
 import orjson
 from fastapi import Body, Query, Response
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, RootModel
+from pydantic import AwareDatetime, Field, RootModel
 from starlette.routing import compile_path
 
 from service.api.auth import Caller, CurrentReplica, guarded_router
@@ -39,7 +39,7 @@ from service.ledger.model.views import (
     UploadReport,
 )
 from service.ledger.ports.row_reader import FirstRowsRequest
-from service.query.schema import COLUMNS_MAX
+from service.query.schema import COLUMNS_MAX, ClosedModel
 from service.reads.individual_record import IndividualRecord
 from service.workflows.corrections import Value
 from service.workflows.datasets import Registration
@@ -69,10 +69,8 @@ INDIVIDUALS_MAX: Final = 100_000
 """The number of individuals that get keys by one request."""
 
 
-class PrincipalRequest(BaseModel):
+class PrincipalRequest(ClosedModel):
     """The principal to get a key. An individual needs `dataset` and `individual`; only an analyst has an allowance."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     role: KeyRole
     name: Annotated[KeyName, _NAME]
@@ -84,10 +82,8 @@ class PrincipalRequest(BaseModel):
     expires_at: Annotated[AwareDatetime | None, EXPIRY] = None
 
 
-class PrincipalChange(BaseModel):
+class PrincipalChange(ClosedModel):
     """The facts to change; what is not named stays, and null removes a bound or a description."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[KeyName, _NAME] = ""
     allowance_rho: Annotated[Rho | None, ALLOWANCE] = None
@@ -102,15 +98,11 @@ _ColumnText = Annotated[str, Field(max_length=63)]
 class Correction(RootModel[Annotated[dict[_ColumnText, Value], Field(max_length=COLUMNS_MAX)]]):
     """New values by column."""
 
-    model_config = ConfigDict(frozen=True)
-
 
 class IndividualKeys(
     RootModel[Annotated[list[Annotated[str, _KEY]], Field(fail_fast=True, max_length=INDIVIDUALS_MAX)]]
 ):
     """The keys of individuals."""
-
-    model_config = ConfigDict(frozen=True)
 
 
 @all_datasets_router.post("/datasets", status_code=201, summary="Register a dataset")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Body, Header, Response
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.models import Rho
@@ -12,7 +12,7 @@ from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.responses import BINARY, NPZ, npz_of, preferred
 from service.ledger.model.individual_views import MyBudget, Receipt
 from service.ledger.model.views import Page
-from service.query.schema import doc
+from service.query.schema import ClosedModel, doc
 from service.reads.individual_record import IndividualRecord, as_arrays
 
 Accept = Annotated[str | None, Header(include_in_schema=False)]
@@ -26,10 +26,8 @@ class ErasureRequest:
     requested: Annotated[bool, doc("Whether the curator is asked to erase the individual.")]
 
 
-class LowerLimit(BaseModel):
+class LowerLimit(ClosedModel):
     """Either a lower limit, for good, or a pause, until it is ended."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     limit_rho: Annotated[
         Rho | None,

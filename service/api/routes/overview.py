@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import orjson
 from fastapi import Body, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.responses import StreamingResponse
 from starlette.routing import compile_path
 
@@ -23,7 +23,7 @@ from service.ledger.model.errors import ClockImplausible, NotFound
 from service.ledger.model.views import BudgetSummary
 from service.ledger.ports.store import BudgetAlarm, StoreUnavailable
 from service.numerals import INTEGER
-from service.query.schema import doc
+from service.query.schema import ClosedModel, doc
 from service.reads.account_files import FileForm
 from service.reads.forecast import Forecast
 from service.workflows.overview import BackupState, SummaryHistory, Verification
@@ -50,10 +50,8 @@ BEAT_EVERY: Final = 30
 router = guarded_router("curator")
 
 
-class AlarmRequest(BaseModel):
+class AlarmRequest(ClosedModel):
     """The alarm to set, or to remove."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     share: Annotated[
         Annotated[float, Field(strict=True, gt=0, le=1)] | None,

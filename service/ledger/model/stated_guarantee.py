@@ -5,15 +5,14 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import Field, TypeAdapter, model_validator
 
 from service.accounting.accountings import Accounting
 from service.accounting.conversions import ORDER_MAX
 from service.core.charge import units_down
 from service.numerals import DECIMAL
-from service.query.schema import doc
+from service.query.schema import ClosedModel, doc
 
-_STRICT = ConfigDict(extra="forbid", frozen=True)
 PositiveDecimal = Annotated[Decimal, DECIMAL, Field(gt=0, allow_inf_nan=False, max_digits=60)]
 
 
@@ -29,13 +28,12 @@ class GuaranteeMismatch(ValueError):
     """A guarantee that the accounting cannot give."""
 
 
-class StatedGuarantee(BaseModel):
+class StatedGuarantee(ClosedModel):
     """(epsilon, delta)-differential privacy, or rho of the accounting, or epsilon alone where that is `pure`.
 
     For each individual, over everything ever released.
     """
 
-    model_config = _STRICT
     epsilon: Annotated[
         Annotated[PositiveDecimal, Field(le=1000)] | None,
         doc("Epsilon, above 0 and at most 1,000: a number, or a decimal as text; with `delta`, but under `pure`."),
@@ -77,18 +75,16 @@ StatedConversion = Annotated[
 ]
 
 
-class StatedConcentrated(BaseModel):
+class StatedConcentrated(ClosedModel):
     """Zero-concentrated differential privacy."""
 
-    model_config = _STRICT
     kind: Annotated[Literal["zcdp"], doc("`zcdp`.")]
     conversion: StatedConversion = "optimal"
 
 
-class StatedRenyi(BaseModel):
+class StatedRenyi(ClosedModel):
     """Rényi differential privacy of one order."""
 
-    model_config = _STRICT
     kind: Annotated[Literal["rdp"], doc("`rdp`.")]
     order: Annotated[
         float,
@@ -98,10 +94,9 @@ class StatedRenyi(BaseModel):
     conversion: StatedConversion = "optimal"
 
 
-class StatedPure(BaseModel):
+class StatedPure(ClosedModel):
     """Pure differential privacy, for queries with Laplace noise alone."""
 
-    model_config = _STRICT
     kind: Annotated[Literal["pure"], doc("`pure`.")]
 
 

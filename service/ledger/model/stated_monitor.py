@@ -3,17 +3,16 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from service.accounting.monitor import TICKS_MAX
 from service.ledger.model.stated_guarantee import PositiveDecimal
-from service.query.schema import doc
+from service.query.schema import ClosedModel, doc
 
 
-class StatedMonitor(BaseModel):
+class StatedMonitor(ClosedModel):
     """A continual count of the exhausted, paid from a reserve of each individual's limit."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     rho: Annotated[
         Annotated[PositiveDecimal, Field(le=1_000_000)],
         doc(
