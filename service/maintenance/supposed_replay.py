@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from service.accounting.accountings import Accounting
 from service.accounting.laws import repriced
@@ -245,7 +244,8 @@ class SupposedReplay(Visitor):
             if was_clipped:
                 is_short &= priced.active
                 room = np.where(priced.prices < prices, np.minimum(room, priced.prices), room)
-            shortened, kept = int(np.count_nonzero(is_short)), kept + float(_lengths(room, prices, is_short).sum())
+            lengths = np.sqrt(room[is_short] / prices[is_short])  # the share of its length that each vector keeps
+            shortened, kept = lengths.size, kept + float(lengths.sum())
             active, pays = active | is_short, np.where(is_short, room, prices)
         accounts.debit(touched, active, pays)
         self._was_left_out[slots[touched.among(~active)]] = True
@@ -324,8 +324,3 @@ def _reading(refusal: str) -> Iterator[None]:
         yield
     except (KeyError, ValueError, TypeError, IndexError) as fault:
         raise NormsMissing(refusal) from fault
-
-
-def _lengths(room: Integers, prices: Integers, is_short: Mask) -> NDArray[np.float64]:
-    """The share of its length that each shortened vector keeps."""
-    return np.sqrt(room[is_short] / prices[is_short])

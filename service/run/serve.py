@@ -201,12 +201,11 @@ def _telemetry(settings: Settings) -> Iterator[tuple[Telemetry, str | None, Watc
             url = stack.enter_context(served)
 
         def watch(replica: "Replica") -> None:
-            ready = replica.readiness.is_ready
             telemetry.watch(
                 waiting=replica.waiting,
                 fenced=replica.fenced,
                 opened=replica.opened,
-                ready=ready,
+                ready=replica.readiness.is_ready,
                 shards=replica.readiness.shards,
             )
 
