@@ -9,7 +9,6 @@ limits                   on the size of a request, and on the time that its body
 fast path                queries are answered before the framework's own routing
 """
 
-import re
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -52,6 +51,22 @@ KEYS_BYTES_MAX = 4 * 2**20
 """A request for the keys of a hundred thousand individuals, each named by a UUID; longer names take two requests."""
 LONG_PATHS = [curator.UPLOAD_PATH, curator.PREVIEW_PATH, overview.EVENTS_PATH, overview.EXPORT_PATH]
 """Uploads, streams of events and exports of a curator take as long as they need."""
+ROUTERS = (
+    analyst.hot_router,
+    analyst.router,
+    health.router,
+    datasets.router,  # curators and analysts
+    curator.all_datasets_router,  # curators that are bound to no dataset
+    curator.router,
+    overview.router,
+    individual.router,
+    auditor.router,  # auditors and curators
+    session.router,
+    provider_sign_in.router,
+    pages.router,
+    guide.router,
+)
+"""All routes, in the order in which they are tried."""
 FORWARDED_FOR_S = 1.0
 """How much longer than its owner's deadline a forwarded request may take: the owner's answer is to come first."""
 
@@ -104,7 +119,11 @@ def create_app(replica: Replica, *, upload_bytes_max: int, options: HttpOptions 
                 RequestLimits,
                 body_bytes_max=BODY_BYTES_MAX,
                 npz_bytes_max=NPZ_BYTES_MAX,
-                bodies=_bodies(upload_bytes_max),
+                bodies={
+                    curator.UPLOAD_PATH: upload_bytes_max,
+                    curator.PREVIEW_PATH: upload_bytes_max,
+                    curator.KEYS_PATH: KEYS_BYTES_MAX,
+                },
             ),
             Middleware(FastPath, routes=[route for route in analyst.hot_router.routes if isinstance(route, FastRoute)]),
         ],
@@ -114,35 +133,10 @@ def create_app(replica: Replica, *, upload_bytes_max: int, options: HttpOptions 
     app.state.streams = Counter()
     app.state.upload_bytes_max = upload_bytes_max
     app.state.drain_state = options.drain_state
-    _include_routes(app)
+    for router in ROUTERS:
+        app.include_router(router)
     describe(app)
     return app
-
-
-def _include_routes(app: FastAPI) -> None:
-    """All routes, in the order in which they are tried."""
-    app.include_router(analyst.hot_router)
-    app.include_router(analyst.router)
-    app.include_router(health.router)
-    app.include_router(datasets.router)  # curators and analysts
-    app.include_router(curator.all_datasets_router)  # curators that are bound to no dataset
-    app.include_router(curator.router)
-    app.include_router(overview.router)
-    app.include_router(individual.router)
-    app.include_router(auditor.router)  # auditors and curators
-    app.include_router(session.router)
-    app.include_router(provider_sign_in.router)
-    app.include_router(pages.router)
-    app.include_router(guide.router)
-
-
-def _bodies(upload_bytes_max: int) -> dict[re.Pattern[str], int]:
-    """The paths whose bodies may be larger than the rest, and how large."""
-    return {
-        curator.UPLOAD_PATH: upload_bytes_max,
-        curator.PREVIEW_PATH: upload_bytes_max,
-        curator.KEYS_PATH: KEYS_BYTES_MAX,
-    }
 
 
 def _forwarded(replica: Replica, options: HttpOptions) -> list[Middleware]:

@@ -18,10 +18,8 @@ def length_of(value: bytes) -> int | None:
 
 def declared_length(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
     """The bytes that these headers declare; None where they declare no length."""
-    for name, value in headers:
-        if name == b"content-length":
-            return length_of(value)
-    return None
+    stated = dict(headers).get(b"content-length")
+    return None if stated is None else length_of(stated)
 
 
 def is_small(headers: Iterable[tuple[bytes, bytes]]) -> bool:

@@ -68,11 +68,9 @@ def serve(
     """
     from service.failpoints import ChaosRefused, arm
 
-    settings = settings_of(home)
-    if metrics_port is not None:
-        settings = settings.model_copy(update={"metrics_port": metrics_port})
-    if workers is not None:
-        settings = settings.model_copy(update={"workers": workers})
+    stated = {"metrics_port": metrics_port, "workers": workers}
+    update = {name: value for name, value in stated.items() if value is not None}
+    settings = settings_of(home).model_copy(update=update)
     try:
         arm(os.environ, host=host)
     except ChaosRefused as refusal:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from service.core.charge import rho_of_units
-from service.ledger.model.rows import ActRecord
 from service.ledger.model.views import ActRow, Page
 from service.reads.ledger import NEWEST, PAGE_BYTES_MAX, is_full, number_of, snapshot
 from service.writer.rollback.guard import RollbackGuard
@@ -36,18 +35,18 @@ def acts(guard: RollbackGuard, *, cursor: str | None, limit: int) -> Page[ActRow
     with snapshot(guard) as transaction:
         found = transaction.act_records(before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
     has_next = is_full([len((record.key or "").encode()) for record in found], limit=limit)
-    return Page(items=tuple(map(_act_row, found)), next=str(found[-1].number) if has_next else None)
-
-
-def _act_row(record: ActRecord) -> ActRow:
-    return ActRow(
-        number=record.number,
-        act=record.act,
-        sequence=record.at_seq,
-        at=record.at,
-        individual=record.key,
-        detail=_shown(record.act, record.detail),
+    rows = (
+        ActRow(
+            number=record.number,
+            act=record.act,
+            sequence=record.at_seq,
+            at=record.at,
+            individual=record.key,
+            detail=_shown(record.act, record.detail),
+        )
+        for record in found
     )
+    return Page(items=tuple(rows), next=str(found[-1].number) if has_next else None)
 
 
 def _shown(act: str, detail: Mapping[str, Any]) -> dict[str, object]:

@@ -90,17 +90,14 @@ class AllAccounts:
         if not payable:
             return None
         middle = payable[(len(payable) - 1) // 2]
+        has_too_little = self.dropped | (self.remaining < middle.worst_case_units)
         return TypicalQuery(
             of=len(payable),
             sequence=middle.seq,
             words=in_words(orjson.loads(middle.canonical)),
             worst_case_rho=str(rho_of_units(middle.worst_case_units)),
-            cannot_afford=self._cannot_afford(middle.worst_case_units),
+            cannot_afford=int(np.count_nonzero(self.present & has_too_little)),
         )
-
-    def _cannot_afford(self, units: int) -> int:
-        """The number of individuals that have less than `units` left, or are left out for good."""
-        return int(np.count_nonzero(self.present & (self.dropped | (self.remaining < units))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,7 +106,10 @@ def open_adapters(
         options = ReplicaOptions(
             telemetry=telemetry,
             cache=cache,
-            transfers=_transfers(settings),
+            transfers=Transfers(
+                settings.memory_bytes_max // 2,
+                SpoolBounds(principal_bytes_max=settings.spool_bytes_max, bytes_max=settings.spool_bytes_total_max),
+            ),
             ownership=ownership,
             reader=opened.enter_context(_reader()),
             vector_bytes_max=settings.vector_bytes_max,
@@ -193,12 +196,6 @@ def _provider(settings: Settings) -> tuple[IdentityProvider, ClaimRules] | None:
     return OpenIdProvider(registration, clock=now), rules
 
 
-def _transfers(settings: Settings) -> Transfers:
-    """The bounds of uploads and exports."""
-    spools = SpoolBounds(principal_bytes_max=settings.spool_bytes_max, bytes_max=settings.spool_bytes_total_max)
-    return Transfers(settings.memory_bytes_max // 2, spools)
-
-
 @contextmanager
 def _reader() -> Iterator[RowReader]:
     """The reader of uploads: processes of its own, where the kernel limits memory."""
@@ -229,14 +226,10 @@ def _admission(settings: Settings, cache: Cache, speed: Speed) -> Admission:
             slot_rules(settings.release_slot_ms * _NS_PER_MS, speed),
             deadline_ns=settings.request_deadline_ms * _NS_PER_MS * _SCHEDULED_PERCENT // 100,
         )
-    return Admission(memory=memory, speed=speed, scheduler=scheduler, limiter=_limiter(settings, cache))
-
-
-def _limiter(settings: Settings, cache: Cache) -> Limiter | None:
-    """The limiter; None where there is no limit: then no request asks the cache."""
-    if settings.rate_limit == 0:
-        return None
-    return Limiter(Rate(per_s=settings.rate_limit, burst=settings.rate_burst), cache)
+    limiter = None  # then no request asks the cache
+    if settings.rate_limit > 0:
+        limiter = Limiter(Rate(per_s=settings.rate_limit, burst=settings.rate_burst), cache)
+    return Admission(memory=memory, speed=speed, scheduler=scheduler, limiter=limiter)
 
 
 def store_of(settings: Settings, servers: Servers) -> PostgresStore:

@@ -339,8 +339,7 @@ class Outgoing:
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self.is_closing, self.close = transport.is_closing, transport.close
+        self._transport, self.is_closing = transport, transport.is_closing
 
     def write(self, data: bytes) -> None:
         """Write, unless the client has hung up."""
@@ -350,17 +349,16 @@ class Outgoing:
             if not self._transport.is_closing():
                 raise
 
+    def close(self) -> None:
+        """Close it."""
+        self._transport.close()
 
-class _HalfClosing:
+
+class _HalfClosing(Outgoing):
     """A transport that is closed in one direction, so that a client which still sends can read the response.
 
     A socket that is closed with unread data resets the connection, and the client then loses what it has not read.
     """
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self.write: Callable[[bytes], None] = transport.write
-        self.is_closing = transport.is_closing
 
     def close(self) -> None:
         """Send the end after what was written; the client's own end, or the timer, closes the rest."""

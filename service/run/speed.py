@@ -71,15 +71,10 @@ def calibrate(settings: Settings, store: CommitProbe) -> Speed:
     """Measure this machine and keep the result in the home."""
     path = open_home(settings.home).path / _SPEED_FILE  # with servers of others there may be none yet
     speed = measured_speed(system_entropy, measured_commits(partial(_commit, settings.home, store)))
-    if settings.shards > 1:
-        speed = among_shards(speed)
+    if settings.shards > 1:  # then all cores at work slow each other
+        speed = replace(speed, cores=_cores(), shard_slowdown=_measured_slowdown())
     write_private(path, json.dumps(asdict(speed), indent=1) + "\n")
     return speed
-
-
-def among_shards(speed: Speed) -> Speed:
-    """The speed with this machine's cores and how much all of them at work slow each other."""
-    return replace(speed, cores=_cores(), shard_slowdown=_measured_slowdown())
 
 
 def _cores() -> int:
@@ -94,8 +89,7 @@ def _measured_slowdown() -> float:
 
 def _passes_s(count: int) -> list[float]:
     """The time of passes over arrays in so many processes at once, in s each."""
-    command = [sys.executable, "-I", "-c", _PASSES]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(count)]
+    processes = [subprocess.Popen([sys.executable, "-I", "-c", _PASSES], stdout=subprocess.PIPE) for _ in range(count)]
     return [float(process.communicate()[0]) for process in processes]
 
 

@@ -67,9 +67,8 @@ def server_of(
 ) -> GracefulServer:
     """The server of a replica, not started; `ready` is called when it takes connections."""
     drain_state = DrainState(replica.leave)
-    slots = Slots(length_ns=settings.release_slot_ms * 1_000_000) if settings.release_slot_ms else None
     options = HttpOptions(
-        slots=slots,
+        slots=Slots(length_ns=settings.release_slot_ms * 1_000_000) if settings.release_slot_ms else None,
         deadline_s=settings.request_deadline_ms / 1000,
         drain_state=drain_state,
         places=PlaceBounds(

@@ -378,13 +378,9 @@ class _UploadOperation:
             _raise_where(
                 _in_upload(wrong, self.rows.places),
                 message,
-                column=self._key_column,
+                column=self.record.schema.tables[self.table_name].key,
                 of_row=lambda place: (where_twin or message) if place + 1 in twin_rows else message,
             )
-
-    @property
-    def _key_column(self) -> str:
-        return self.record.schema.tables[self.table_name].key
 
 
 def _check_floor(record: DatasetRecord, rows: Rows) -> None:

@@ -128,7 +128,10 @@ class ForwardingClient:
                     raise Unavailable from None
                 # Either the client has left, or the server cuts the connection of a response that has no end.
             finally:
-                self._put_back(key, wire, is_sent=body.is_sent)
+                if body.is_sent and wire.is_reusable:
+                    self._idle.put(key, wire)
+                else:
+                    wire.close()
         return True
 
     async def _wire(self, replica: ReplicaAddress, key: ConnectionKey) -> PeerConnection | None:
@@ -179,12 +182,6 @@ class ForwardingClient:
         if not self._ownership.is_proof(replica, challenge, proof):
             raise UnexpectedReplica
         wire.begin()
-
-    def _put_back(self, key: ConnectionKey, wire: PeerConnection, *, is_sent: bool) -> None:
-        if is_sent and wire.is_reusable:
-            self._idle.put(key, wire)
-        else:
-            wire.close()
 
 
 async def _relay(wire: PeerConnection, send: Send) -> None:

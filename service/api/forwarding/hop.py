@@ -54,8 +54,7 @@ def sealed_id(scope: Scope, ownership: Ownership) -> bytes | None:
     except REFUSALS:
         return None
     hop_id, seal = found.groups()
-    fits = head.dropped == 0 and ownership.is_seal(_message(hop_id, head.encoded()), seal)
-    return hop_id if fits else None
+    return hop_id if head.dropped == 0 and ownership.is_seal(_message(hop_id, head.encoded()), seal) else None
 
 
 def is_on_a_hop(scope: Scope) -> bool:

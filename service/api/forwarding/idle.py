@@ -27,14 +27,11 @@ class IdleConnections:
         self._since: dict[PeerConnection, tuple[ConnectionKey, float]] = {}  # the longest kept first
         self._of: dict[ConnectionKey, list[PeerConnection]] = {}
 
-    def __len__(self) -> int:
-        return len(self._since)
-
     def put(self, key: ConnectionKey, connection: PeerConnection) -> None:
         """Keep one, and close those that are too old or too many."""
         self._since[connection] = key, self._clock()
         self._of.setdefault(key, []).append(connection)
-        while len(self) > KEPT_MAX or not self._is_fresh(next(iter(self._since))):
+        while len(self._since) > KEPT_MAX or not self._is_fresh(next(iter(self._since))):
             oldest = next(iter(self._since))
             self._remove(oldest)
             oldest.close()

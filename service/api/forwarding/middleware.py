@@ -170,5 +170,4 @@ class Forwarding:
 
 
 def _not_owner() -> Refusal:
-    headers = {"Retry-After": str(Unavailable.retry_after_s), NOT_STARTED: "1"}
-    return Refusal(Unavailable.slug, headers=headers)
+    return Refusal(Unavailable.slug, headers={"Retry-After": str(Unavailable.retry_after_s), NOT_STARTED: "1"})

@@ -6,7 +6,7 @@ The entries are one unit in the schedule: they share their slots and a commit, a
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Final, NoReturn
+from typing import Annotated, Any, Final
 
 from fastapi import Request
 from pydantic import BaseModel, Field
@@ -87,13 +87,13 @@ def parse_batch(body: bytes) -> list[Entry]:
     match reading.document:
         case {"queries": list(listed), **others} if not others:
             if not 1 <= len(listed) <= ENTRIES_MAX:
-                _refuse("queries", f"must hold 1 to {ENTRIES_MAX} entries")
+                raise InvalidRequest.of("queries", f"must hold 1 to {ENTRIES_MAX} entries")
             return [_entry(reading, index, each) for index, each in enumerate(listed)]
         case {"queries": list(), **others}:
-            return _refuse(written([str(next(iter(others)))]), "is not a member of a batch")
+            raise InvalidRequest.of(written([str(next(iter(others)))]), "is not a member of a batch")
         case document:
             reading.check(document)
-            return _refuse("queries", "must be a list of entries")
+            raise InvalidRequest.of("queries", "must be a list of entries")
 
 
 async def answer_all(request: Request, principal: Principal, dataset: str, entries: Sequence[Entry]) -> bytes:
@@ -144,7 +144,7 @@ def _entry(reading: Reading, index: int, entry: object) -> Entry:
             return Entry(key=others.get("idempotency_key"), query=_query(reading, document))
         case _:
             reading.check(reading.document)
-            return _refuse(f"queries[{index}]", "must have a query, an idempotency_key and nothing else")
+            raise InvalidRequest.of(f"queries[{index}]", "must have a query, an idempotency_key and nothing else")
 
 
 def _query(reading: Reading, document: object) -> Query | QueryProblem:
@@ -154,7 +154,3 @@ def _query(reading: Reading, document: object) -> Query | QueryProblem:
     except QueryProblem as problem:
         problem.__traceback__ = None  # it is kept for the reply, and with it would be every document on the way
         return problem
-
-
-def _refuse(field: str, message: str) -> NoReturn:
-    raise InvalidRequest.of(field, message)

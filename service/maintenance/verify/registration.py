@@ -77,7 +77,7 @@ def spellings(units: int, *, digits_max: int = DIGITS_MAX) -> Iterator[str]:
 def _registrations(record: DatasetRecord) -> Iterator[bytes]:
     """Every canonical registration from which the row can have been made."""
     is_rho = record.guarantee.epsilon is None
-    if record.limit_floor_units == _default_floor(record):
+    if record.limit_floor_units == (0 if record.schema.has_budget_column else record.budget_units):  # its default
         template = _template(record, has_rho=is_rho, has_floor=False)
         for rho in spellings(record.budget_units) if is_rho else ("",):
             yield template.replace(_quoted(_RHO), _quoted(rho))
@@ -86,10 +86,6 @@ def _registrations(record: DatasetRecord) -> Iterator[bytes]:
     for floor in spellings(record.limit_floor_units):  # tried in order: one of the first few is nearly always right
         stated = template.replace(_quoted(_FLOOR), _quoted(floor))
         yield from (stated.replace(_quoted(_RHO), _quoted(rho)) for rho in few)
-
-
-def _default_floor(record: DatasetRecord) -> int:
-    return 0 if record.schema.has_budget_column else record.budget_units
 
 
 def _template(record: DatasetRecord, *, has_rho: bool, has_floor: bool) -> bytes:

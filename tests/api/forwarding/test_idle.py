@@ -18,7 +18,7 @@ def test_the_one_put_back_last_is_taken_and_only_for_its_principal_and_replica()
     assert idle.take((REPLICA, B)) is None
     assert idle.take((OTHER, A)) is None
     assert [idle.take((REPLICA, A)) for _ in range(3)] == [second, first, None]
-    assert len(idle) == 0
+    assert len(idle._since) == 0
 
 
 def test_one_that_is_old_or_lost_is_closed_instead() -> None:
@@ -28,13 +28,13 @@ def test_one_that_is_old_or_lost_is_closed_instead() -> None:
     idle.put((REPLICA, A), old)
     clock.now_s += IDLE_S
     idle.put((REPLICA, B), lost)
-    assert (len(idle), old.is_lost) == (1, True)
+    assert (len(idle._since), old.is_lost) == (1, True)
     lost.close()
     assert idle.take((REPLICA, B)) is None
     idle.put((REPLICA, A), asked)
     clock.now_s += IDLE_S
     assert idle.take((REPLICA, A)) is None
-    assert (asked.is_lost, len(idle)) == (True, 0)
+    assert (asked.is_lost, len(idle._since)) == (True, 0)
 
 
 def test_beyond_so_many_the_first_is_closed() -> None:
@@ -42,4 +42,4 @@ def test_beyond_so_many_the_first_is_closed() -> None:
     idle, made = IdleConnections(Clock()), [PeerConnection() for _ in range(KEPT_MAX + 1)]
     for number, connection in enumerate(made):
         idle.put((REPLICA, UUID(int=number)), connection)
-    assert (len(idle), made[0].is_lost, made[1].is_lost) == (KEPT_MAX, True, False)
+    assert (len(idle._since), made[0].is_lost, made[1].is_lost) == (KEPT_MAX, True, False)
