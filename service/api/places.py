@@ -6,7 +6,7 @@ through it each kind of work would wait for every other.
 place         who waits there                                                       threads
 lookups       credentials that are looked up, all that wait in one batch            1
 probes        /readyz                                                               1
-pages         files of the guide and of the pages                                    2
+pages         files of the guide, and the pages until they are made                  2
 rates         the counting of requests by a rate limit                              4
 owners        forwarding: the look-up of a dataset and of its owner                 4
 sign_ins      sign-ins by a key, and sign-outs                                      4

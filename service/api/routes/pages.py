@@ -117,10 +117,12 @@ async def asset(request: Request, name: str) -> Response:
 
 
 async def _sent(request: Request, name: str) -> Response:
-    file = (await current_places(request).pages.run(None, page_files)).get(name)
-    if file is None:
+    state = request.app.state
+    if not hasattr(state, "page_files"):
+        state.page_files = await current_places(request).pages.run(None, page_files)
+    if name not in state.page_files:
         raise NotFound
-    return sent(request, file, CONTENT_SECURITY_POLICY)
+    return sent(request, state.page_files[name], CONTENT_SECURITY_POLICY)
 
 
 def _reference(app: FastAPI) -> PageFile:
