@@ -61,9 +61,7 @@ def examine(settings: Settings) -> Iterator[CheckResult]:
     yield from machine_clock(wall_clock())
     yield from _disks(settings)
     yield from (CheckResult("settings", fault, "failed") for fault in faults(settings, os.environ))
-    line = unreached(settings)
-    if line is not None:
-        yield CheckResult("settings", line, "warning")
+    yield from (CheckResult("settings", line, "warning") for line in unreached(settings))
     try:
         with servers_of(settings) as servers:
             yield from _redis(servers, settings)

@@ -7,6 +7,7 @@ that names it, and so is one whose name is misspelt.
 import logging
 import socket
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future
 from http.client import HTTP_PORT, HTTPS_PORT
 from typing import Final
@@ -20,15 +21,14 @@ TRIED_S: Final = 5.0
 log = logging.getLogger("sparing.start")
 
 
-def unreached(settings: Settings) -> str | None:
+def unreached(settings: Settings) -> Iterator[str]:
     """A line where the host takes no connection: its setting, the fault, and what waits meanwhile."""
     fault = None if settings.oidc_issuer is None else _fault_of(settings.oidc_issuer)
-    if fault is None:
-        return None
-    return (
-        f"the host of SPARING_OIDC_ISSUER cannot be reached: {fault}; "
-        "until it can, nobody can sign in by it, and keys go on"
-    )
+    if fault is not None:
+        yield (
+            f"the host of SPARING_OIDC_ISSUER cannot be reached: {fault}; "
+            "until it can, nobody can sign in by it, and keys go on"
+        )
 
 
 def tell_of_peers(settings: Settings) -> threading.Thread | None:
@@ -41,8 +41,7 @@ def tell_of_peers(settings: Settings) -> threading.Thread | None:
 
 
 def _tell(settings: Settings) -> None:
-    line = unreached(settings)
-    if line is not None:
+    for line in unreached(settings):
         log.warning("%s", line)
 
 

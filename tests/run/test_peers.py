@@ -37,16 +37,15 @@ def stated(issuer: str) -> Settings:
 def test_a_host_that_takes_no_connection_is_a_line_with_its_setting(ports: tuple[int, int]) -> None:
     """Without a part of its URL."""
     there, gone = (f"http://127.0.0.1:{port}/realm" for port in ports)
-    assert unreached(stated(there)) is None
-    assert unreached(stated(gone)) == ISSUER.format("Connection refused")
-    assert unreached(Settings.of({})) is None
+    assert not list(unreached(stated(there)))
+    assert list(unreached(stated(gone))) == [ISSUER.format("Connection refused")]
+    assert not list(unreached(Settings.of({})))
 
 
 @pytest.mark.parametrize("host", ["nowhere.invalid", f"{'a' * 64}.invalid"])
 def test_a_name_without_an_address_is_told(host: str) -> None:
     """Also one that can be no name."""
-    line = unreached(stated(f"https://{host}/realm"))
-    assert line is not None
+    (line,) = unreached(stated(f"https://{host}/realm"))
     assert line.startswith("the host of SPARING_OIDC_ISSUER cannot be reached: ")
     assert "realm" not in line
 
@@ -62,7 +61,7 @@ def test_a_name_that_is_looked_up_for_ever_is_given_up(monkeypatch: pytest.Monke
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     monkeypatch.setattr(peers, "TRIED_S", 0.05)
     try:
-        assert unreached(stated("https://slow.example")) == ISSUER.format("it does not answer in time")
+        assert list(unreached(stated("https://slow.example"))) == [ISSUER.format("it does not answer in time")]
     finally:
         answers.set()
 
