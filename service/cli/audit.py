@@ -46,11 +46,11 @@ def audit(
     tell, key = partial(print, file=sys.stderr, flush=True), None if url is None else curator_key
     try:
         chosen = {name: given for name, given in (("rules", rule), ("accountings", accounting)) if given}
-        verdict = run_audit(url=url, curator_key=key, tell=tell, victims=victims, seed=seed, **chosen)
+        passed, text, document = run_audit(url=url, curator_key=key, tell=tell, victims=victims, seed=seed, **chosen)
         if out is not None:
-            out.write_text(verdict.json, encoding="utf-8")
+            out.write_text(document, encoding="utf-8")
     except (AuditUndone, OSError) as failure:
         print(f"sparing: {failure}", file=sys.stderr)
         raise SystemExit(UNDONE) from failure
-    print(verdict.text, end="")
-    raise SystemExit(0 if verdict.passed else 1)
+    print(text, end="")
+    raise SystemExit(0 if passed else 1)

@@ -8,7 +8,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from secrets import randbits
 from typing import Final
@@ -25,15 +24,6 @@ class AuditUndone(Exception):
     """The audit could not be carried out; the message says why in one line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """The outcome for the service, and the report as text and as JSON."""
-
-    passed: bool
-    text: str
-    json: str
-
-
 Tell = Callable[[str], None]
 
 
@@ -45,9 +35,10 @@ def audit(
     victims: int,
     seed: int | None = None,
     **chosen: Sequence[str],
-) -> Verdict:
+) -> tuple[bool, str, str]:
     """Audit the service at `url`, or one that is started for the purpose; `tell` is called with a line for each step.
 
+    Returns whether it has passed, and the report as text and as JSON.
     Each dataset has so many `victims`. `chosen` are `rules` and `accountings` of those that are offered, by default all
     of them. Raises AuditUndone.
     """
@@ -72,7 +63,7 @@ def audit(
             )
     except (SparingError, ValueError) as error:
         raise AuditUndone(str(error) or type(error).__name__) from error
-    return Verdict(passed=report.passed, text=outside.as_text(report), json=outside.as_json(report))
+    return report.passed, outside.as_text(report), outside.as_json(report)
 
 
 @contextmanager
