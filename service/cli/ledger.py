@@ -2,6 +2,7 @@
 
 import math
 from datetime import UTC, datetime
+from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from typing import Annotated, Optional
@@ -118,9 +119,8 @@ def _units(rho: str) -> int:
 
     try:
         stated = decimal_of(rho)
-        is_within = 0 <= stated <= 2**20
     except ValueError:
-        is_within = False
-    if not is_within:
+        stated = Decimal(-1)
+    if not 0 <= stated <= 2**20:
         fail("burn-rho must be a decimal number between 0 and 2^20")
     return math.ceil(Fraction(stated) * UNITS_PER_RHO)

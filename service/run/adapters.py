@@ -103,6 +103,9 @@ def open_adapters(
         values = RedisKeyValueStore(servers.redis_url, timeout_s=settings.redis_timeout_ms / 1000)
         cache = opened.enter_context(closing(SealedCache(values, pepper.cache_key())))
         ownership = None if forward_url is None else opened.enter_context(_owning(servers, pepper, forward_url))
+        reader: RowReader = ReaderHere()
+        if sys.platform == "linux":  # whose kernel limits the memory of a process
+            reader = opened.enter_context(closing(DecoderProcess()))
         options = ReplicaOptions(
             telemetry=telemetry,
             cache=cache,
@@ -111,7 +114,7 @@ def open_adapters(
                 SpoolBounds(principal_bytes_max=settings.spool_bytes_max, bytes_max=settings.spool_bytes_total_max),
             ),
             ownership=ownership,
-            reader=opened.enter_context(_reader()),
+            reader=reader,
             vector_bytes_max=settings.vector_bytes_max,
             parameters_bytes_max=settings.parameters_bytes_max,
         )
@@ -194,16 +197,6 @@ def _provider(settings: Settings) -> tuple[IdentityProvider, ClaimRules] | None:
         individual_claim=settings.oidc_individual_claim,
     )
     return OpenIdProvider(registration, clock=now), rules
-
-
-@contextmanager
-def _reader() -> Iterator[RowReader]:
-    """The reader of uploads: processes of its own, where the kernel limits memory."""
-    if sys.platform != "linux":
-        yield ReaderHere()
-        return
-    with closing(DecoderProcess()) as reader:
-        yield reader
 
 
 @contextmanager

@@ -94,9 +94,8 @@ def _passes_s(count: int) -> list[float]:
 
 
 def _kept(settings: Settings) -> Speed | None:
-    path = settings.home / _SPEED_FILE
     try:
-        kept = json.loads(path.read_text())
+        kept = json.loads((settings.home / _SPEED_FILE).read_text())
         return Speed(**{each.name: float(kept[each.name]) for each in fields(Speed)})
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
