@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 from service.api.body_length import SMALL_BODY_BYTES
 from service.api.places import current_places
 from service.api.problems import body_errors
+from service.api.responses import JSON
 from service.ledger.model.errors import InvalidRequest
 from service.ledger.model.views import Principal
 from service.query.json_text import document_of
@@ -29,7 +30,6 @@ BODY_COPIES: Final = 16
 VALUES_MAX: Final = 2**18
 """The number of values that a body may have: each takes time while the interpreter does nothing else."""
 ESCAPES_MAX: Final = 2**20
-_JSON: Final = "application/json"
 
 
 async def read_body(request: Request, caller: Principal, read: Callable[[bytes], T]) -> T:
@@ -90,9 +90,9 @@ def _check_extent(body: bytes) -> None:
 
 def check_is_json(request: Request) -> None:
     """Raise InvalidRequest for a body whose type is stated and is not JSON; a body without a type is taken for JSON."""
-    said = request.headers.get("content-type", _JSON).partition(";")[0].strip().lower()
-    if said != _JSON and not (said.startswith("application/") and said.endswith("+json")):
-        raise InvalidRequest.of("body", f"must be a JSON document, and its Content-Type {_JSON}")
+    said = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+    if said != JSON and not (said.startswith("application/") and said.endswith("+json")):
+        raise InvalidRequest.of("body", f"must be a JSON document, and its Content-Type {JSON}")
 
 
 class SentRequest(Request):

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import numpy as np
 import orjson
-from fastapi import Response
+from fastapi import Header, Response
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
@@ -47,6 +47,9 @@ JSON: Final = "application/json"
 NPY: Final = "application/x-npy"
 NPZ: Final = "application/x-npz"
 ARROW: Final = "application/vnd.apache.arrow.stream"
+
+# What may be accepted stands with the responses; OpenAPI wants no parameter of that name.
+Accept = Annotated[str | None, Header(include_in_schema=False)]
 
 _SYNONYMS: Final = {"*/*": JSON, "application/*": JSON}
 _VALUES: Final = b'"values":['
@@ -163,10 +166,6 @@ def _facts(body: bytes) -> dict[str, Any]:
     return {name: fact for name, fact in facts.items() if name not in {"values", "labels"}}
 
 
-def _npy(answer: StoredAnswer) -> bytes:
-    return _array(answer.values())
-
-
 def _npz(answer: StoredAnswer) -> bytes:
     """`values`; `sigma`, `grid` and `half_width_95`, of no dimension or by item; and `answer`, the facts as JSON."""
     facts = _facts(answer.body)
@@ -203,7 +202,11 @@ def _arrow(answer: StoredAnswer) -> bytes:
     return encoded
 
 
-ENCODERS: Final[Mapping[str, Callable[[StoredAnswer], bytes]]] = {NPY: _npy, NPZ: _npz, ARROW: _arrow}
+ENCODERS: Final[Mapping[str, Callable[[StoredAnswer], bytes]]] = {
+    NPY: lambda answer: _array(answer.values()),
+    NPZ: _npz,
+    ARROW: _arrow,
+}
 """By media type."""
 
 BINARY: Final = {"schema": {"type": "string", "format": "binary"}}

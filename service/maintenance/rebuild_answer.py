@@ -41,7 +41,10 @@ def rebuild(store: Store, dataset: str, *, seq: int, key: str, reuse: bool = Tru
             raise InvalidRequest.of("key", f"{place_of(stored)} is taken: it shows ledger row {stored.seq}")
         if stored is None:
             transaction.append([], [answer], {})
-            _commit(transaction)
+            try:
+                transaction.commit()
+            except CommitUnclear as fault:
+                raise Unavailable("the outcome of the commit is not known: run the command again") from fault
     return answer if stored is None else None
 
 
@@ -86,10 +89,3 @@ def _refuse_moved(snapshot: Transaction, answer: AnswerRecord) -> None:
         is_elsewhere = (each.principal_id, each.key) != (answer.principal_id, answer.key)
         if each.body == answer.body and is_elsewhere:
             raise InvalidRequest.of("key", f"the answer was moved, not deleted: {place_of(each)} holds it")
-
-
-def _commit(transaction: Transaction) -> None:
-    try:
-        transaction.commit()
-    except CommitUnclear as fault:
-        raise Unavailable("the outcome of the commit is not known: run the command again") from fault

@@ -20,6 +20,7 @@ from service.ledger.model.ledger_entry import LedgerEntry
 from service.ledger.model.rows import DatasetRecord, Head
 from service.ledger.ports.store import Store, StoreUnavailable
 from service.ledger.ports.transaction import Transaction
+from service.reads.ledger import NEWEST
 from service.writer.rollback.guard import RollbackGuard
 from service.writer.threads import WriterThread
 
@@ -29,8 +30,6 @@ ENTRIES_BYTES_MAX: Final = 2**28
 PIECE_ENTRIES: Final = 64
 PIECE_BYTES: Final = 2**22
 """The most bytes of a piece of several entries: the GIL is held while rows are taken from the driver."""
-_NEWEST: Final = 2**62
-"""Greater than every sequence and every number of an act."""
 
 
 class StartCheck:
@@ -69,7 +68,7 @@ class StartCheck:
     def _look_at_head(self, head: Head, transaction: Transaction) -> None:
         """Compare the ends of the ledger and of the journal with the head."""
         place = f"heads row {self._record.id}"
-        newest = transaction.entry_sizes(before=_NEWEST, limit=1)
+        newest = transaction.entry_sizes(before=NEWEST, limit=1)
         last_seq = newest[0][0] if newest else 0
         if head.seq != last_seq:
             raise _Damage(f"{place}: says seq {head.seq}, the ledger ends at {last_seq}")
@@ -152,7 +151,7 @@ def gives_its_hash(entry: LedgerEntry) -> bool:
 def _look_at_journal(record: DatasetRecord, transaction: Transaction) -> None:
     """Compare the last act with the head."""
     head, place = transaction.head, f"heads row {record.id}"
-    newest = transaction.act_records(before=_NEWEST, limit=1, bytes_max=1)
+    newest = transaction.act_records(before=NEWEST, limit=1, bytes_max=1)
     number = newest[0].number if newest else 0
     if head.data_version != number:
         raise _Damage(f"{place}: says data_version {head.data_version}, the journal ends at {number}")

@@ -37,7 +37,7 @@ SEARCHED_MAX: Final = 1024
 READ_BYTES_MAX: Final = 2**24
 """The most bytes of charges that the database reads for a page of receipts: about ten milliseconds."""
 NEWEST: Final = 2**62
-"""A number greater than every sequence."""
+"""Greater than every sequence and every number of an act."""
 DELTA_OF_RHO_GUARANTEE: Final = "1e-6"
 
 Askers = Callable[[Collection[UUID]], Mapping[UUID, Asker]]

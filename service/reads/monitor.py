@@ -11,17 +11,7 @@ from service.ledger.ports.transaction import Transaction
 
 def monitor_facts(monitor: Monitor, transaction: Transaction) -> MonitorFacts:
     """The terms, and how many ticks were asked as of the transaction."""
-    return _facts(monitor, transaction, transaction.last_tick(up_to=transaction.head.seq))
-
-
-def monitor_ticks(monitor: Monitor, transaction: Transaction, ticks: list[PublicEntry]) -> MonitorTicks:
-    """The terms, and the numbers of `ticks`, which are all ticks asked as of the transaction."""
-    facts = _facts(monitor, transaction, len(ticks))
-    values = tuple(ldexp(int(tick.steps()[0]), tick.grid_log2) for tick in ticks)
-    return MonitorTicks(**asdict(facts), values=values)
-
-
-def _facts(monitor: Monitor, transaction: Transaction, asked: int) -> MonitorFacts:
+    asked = transaction.last_tick(up_to=transaction.head.seq)
     return MonitorFacts(
         rho=monitor.rho,
         ticks=monitor.ticks,
@@ -30,3 +20,9 @@ def _facts(monitor: Monitor, transaction: Transaction, asked: int) -> MonitorFac
         asked=asked,
         ended=transaction.head.is_reconciled or asked >= monitor.ticks,
     )
+
+
+def monitor_ticks(monitor: Monitor, transaction: Transaction, ticks: list[PublicEntry]) -> MonitorTicks:
+    """The terms and the numbers of `ticks`, which are all that were asked as of the transaction."""
+    values = tuple(ldexp(int(tick.steps()[0]), tick.grid_log2) for tick in ticks)
+    return MonitorTicks(**asdict(monitor_facts(monitor, transaction)), values=values)

@@ -31,6 +31,7 @@ EXPIRY_END: Final = datetime(9999, 1, 1, tzinfo=UTC)
 REMEMBERED_FOR: Final = timedelta(seconds=1)
 REMEMBERED_MAX: Final = 10_000
 INDIVIDUALS_MAX: Final = 100_000
+"""The number of individuals that get keys by one request."""
 SEARCHED_MAX: Final = 4096
 _SHOWN_MAX: Final = 20
 _NOT_THERE: Final = "no such individual is in the dataset"

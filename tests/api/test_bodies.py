@@ -15,11 +15,12 @@ from service.api.bodies import ESCAPES_MAX, VALUES_MAX, read_model
 from service.api.body_length import SMALL_BODY_BYTES
 from service.api.place import PlacesByName
 from service.api.problems import body_errors
-from service.api.routes.curator import INDIVIDUALS_MAX, IndividualKeys
+from service.api.routes.curator import IndividualKeys
 from service.ledger.model.errors import InvalidRequest
 from service.query.json_text import ERRORS_MAX
 from service.query.schema import COLUMNS_MAX
 from service.workflows.datasets import Registration
+from service.workflows.principals import INDIVIDUALS_MAX
 from tests.api.route_table import ROUTES, Route
 from tests.api.world import TABLES, World
 

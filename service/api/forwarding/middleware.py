@@ -81,11 +81,9 @@ class Forwarding:
             record = None if caller is None else await self._concerned(scope, caller)
             known = None if record is None else self._ownership.at_hand(record.id)
             owner = known if record is None else known or await self._claim(record.id, scope)
-        except Unavailable:  # this process leaves
-            await response_of(_not_owner(), request_id_of(scope))(scope, receive, send)
-            return
         except REFUSALS as refusal:
-            await response_of(refusal, request_id_of(scope))(scope, receive, send)
+            reply = _not_owner() if isinstance(refusal, Unavailable) else refusal  # which says that this process leaves
+            await response_of(reply, request_id_of(scope))(scope, receive, send)
             return
         if caller is None or record is None or owner is None or self._ownership.is_here(owner):
             await self.app(scope, receive, send)

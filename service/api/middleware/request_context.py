@@ -55,8 +55,6 @@ _HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.i
 _CLOSE = (b"connection", b"close")
 _WORD = re.compile(rb"[A-Za-z0-9_.-]{1,64}")
 
-RawHeaders = Iterable[tuple[bytes, bytes]]
-
 
 class DrainState:
     """Says that new requests are no longer taken. Set from a signal handler, read by every request."""
@@ -123,7 +121,7 @@ class RequestContext:
                 ticket.release()
 
 
-def dressed(headers: RawHeaders, request_id: str, *, is_last: bool) -> list[tuple[bytes, bytes]]:
+def dressed(headers: Iterable[tuple[bytes, bytes]], request_id: str, *, is_last: bool) -> list[tuple[bytes, bytes]]:
     """A response's own headers, then `HEADERS` but for those that it brought itself, then the request's id.
 
     The last response of a connection says so.

@@ -1,10 +1,9 @@
 """The analyst's calls: ask, fetch again. Nothing here depends on the number of individuals."""
 
 from functools import partial
-from typing import Annotated
 from uuid import UUID
 
-from fastapi import Header, Request, Response
+from fastapi import Request, Response
 
 from service.api.auth import Caller, CurrentReplica, current_replica, guarded_router
 from service.api.bodies import read_body
@@ -23,7 +22,7 @@ from service.api.query_requests import (
     wait_for_answer,
     whole_body,
 )
-from service.api.responses import ANSWER, JSON, NPZ, respond
+from service.api.responses import ANSWER, JSON, NPZ, Accept, respond
 from service.api.routes.batch import BATCH_ANSWERS, BATCH_BODY, answer_all, parse_batch
 from service.failpoints import reach
 from service.ledger.model.analyst_views import Allowance, ReleaseRow
@@ -33,9 +32,6 @@ from service.writer.submission import PendingAnswer
 
 router = guarded_router("analyst")
 hot_router = guarded_router("analyst", route_class=FastRoute)
-
-# What may be accepted stands with the responses; OpenAPI wants no parameter of that name.
-Accept = Annotated[str | None, Header(include_in_schema=False)]
 
 
 @hot_router.post(

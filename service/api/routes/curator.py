@@ -43,7 +43,7 @@ from service.query.schema import COLUMNS_MAX, ClosedModel
 from service.reads.individual_record import IndividualRecord
 from service.workflows.corrections import Value
 from service.workflows.datasets import Registration
-from service.workflows.principals import shown
+from service.workflows.principals import INDIVIDUALS_MAX, shown
 from service.workflows.registration_changes import Archiving, Extension
 
 router = guarded_router("curator")
@@ -65,8 +65,6 @@ Individual = Annotated[str, Query(**_KEY_FORM, description="The key of the indiv
 """A key may be `..` or hold a slash. Browsers resolve `%2e%2e` in a path, so it is a parameter."""
 _NAME = Field(min_length=1, max_length=128)
 _TEXT = Field(min_length=1, max_length=200)
-INDIVIDUALS_MAX: Final = 100_000
-"""The number of individuals that get keys by one request."""
 
 
 class PrincipalRequest(ClosedModel):

@@ -3,19 +3,18 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Body, Header, Response
+from fastapi import Body, Response
 from pydantic import Field, model_validator
 
 from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.models import Rho
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
-from service.api.responses import BINARY, NPZ, npz_of, preferred
+from service.api.responses import BINARY, NPZ, Accept, npz_of, preferred
 from service.ledger.model.individual_views import MyBudget, Receipt
 from service.ledger.model.views import Page
 from service.query.schema import ClosedModel, doc
 from service.reads.individual_record import IndividualRecord, as_arrays
 
-Accept = Annotated[str | None, Header(include_in_schema=False)]
 router = guarded_router("individual")
 
 

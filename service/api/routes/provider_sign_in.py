@@ -71,9 +71,12 @@ async def begin(request: Request, replica: CurrentReplica) -> Response:
     if before is not None:
         await _in_a_thread(request, _BEGINNING, partial(replica.sign_ins.end, before))
     response = RedirectResponse(address, status_code=303)
-    is_secure = not is_loopback(request)
     response.set_cookie(
-        _cookie(request), attempt, max_age=int(ATTEMPT_FOR.total_seconds()), secure=is_secure, httponly=True
+        _cookie(request),
+        attempt,
+        max_age=int(ATTEMPT_FOR.total_seconds()),
+        secure=not is_loopback(request),
+        httponly=True,
     )
     return response
 
