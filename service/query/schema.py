@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, St
 from pydantic.fields import FieldInfo
 
 from service.query.calendar import days_of, seconds_of
-from service.query.literals_ast import NOT_EMPTY, SOME, in_pieces
+from service.query.literals_ast import NOT_EMPTY, SOME, Closed, in_pieces
 from service.query.names import fault_of_name
 from service.query.problems import FieldError
 
@@ -68,13 +68,7 @@ class ClosedModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class _Closed(ClosedModel):
-    """A model that does not take `true` for 1 either."""
-
-    model_config = ConfigDict(strict=True)
-
-
-class CategoryColumn(_Closed):
+class CategoryColumn(Closed):
     """One of the listed `categories`, or of the integers 0 to `size` - 1. A value not declared is counted nowhere."""
 
     type: Annotated[Literal["category"], doc("`category`.")]
@@ -118,7 +112,7 @@ class CategoryColumn(_Closed):
         return category if isinstance(category, int) and 0 <= category < len(self.domain) else None
 
 
-class IntegerColumn(_Closed):
+class IntegerColumn(Closed):
     """An integer between `lower` and `upper`, both possible; a value outside is moved to the nearer bound."""
 
     type: Annotated[Literal["integer"], doc("`integer`.")]
@@ -132,7 +126,7 @@ class IntegerColumn(_Closed):
         return self
 
 
-class RealColumn(_Closed):
+class RealColumn(Closed):
     """A number between `lower` and `upper`; a value outside is moved to the nearer bound."""
 
     type: Annotated[Literal["real"], doc("`real`.")]
@@ -148,7 +142,7 @@ class RealColumn(_Closed):
         return self
 
 
-class DateColumn(_Closed):
+class DateColumn(Closed):
     """A day between `lower` and `upper`, both possible, as `2026-03-31`; one outside is moved to the nearer bound."""
 
     type: Annotated[Literal["date"], doc("`date`.")]
@@ -170,7 +164,7 @@ class DateColumn(_Closed):
         return days_of(self.lower) or 0, days_of(self.upper) or 0
 
 
-class DatetimeColumn(_Closed):
+class DatetimeColumn(Closed):
     """A second in UTC between `lower` and `upper`, both possible; one outside is moved to the nearer bound."""
 
     type: Annotated[Literal["datetime"], doc("`datetime`.")]
@@ -196,13 +190,13 @@ class DatetimeColumn(_Closed):
         return seconds_of(self.lower) or 0, seconds_of(self.upper) or 0
 
 
-class BooleanColumn(_Closed):
+class BooleanColumn(Closed):
     """True or false."""
 
     type: Annotated[Literal["boolean"], doc("`boolean`.")]
 
 
-class BudgetColumn(_Closed):
+class BudgetColumn(Closed):
     """An individual's own limit in rho, below the dataset's. It is not data: no query can mention it."""
 
     type: Annotated[Literal["budget"], doc("`budget`.")]
@@ -211,7 +205,7 @@ class BudgetColumn(_Closed):
 _VectorSteps = Annotated[int, Field(ge=-VECTOR_STEPS_MAX, le=VECTOR_STEPS_MAX)]
 
 
-class VectorColumn(_Closed):
+class VectorColumn(Closed):
     """A list of `length` whole numbers of steps, such as an image or an embedding.
 
     A number below `lower` or above `upper` is moved to the nearer bound, both of which are in steps.
@@ -260,7 +254,7 @@ Column = Annotated[
 ]
 
 
-class IndividualsTable(_Closed):
+class IndividualsTable(Closed):
     """The table with one row per individual."""
 
     kind: Annotated[Literal["individuals"], doc("`individuals`.")]
@@ -284,7 +278,7 @@ class IndividualsTable(_Closed):
         return capacity
 
 
-class EventsTable(_Closed):
+class EventsTable(Closed):
     """A table with many rows of one individual, such as its visits or purchases."""
 
     kind: Annotated[Literal["events"], doc("`events`.")]
