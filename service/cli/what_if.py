@@ -87,11 +87,10 @@ def _guarantee(**stated: str | None) -> "StatedGuarantee | None":
     if not given:
         return None
     try:
-        guarantee = StatedGuarantee.model_validate(given)
+        return StatedGuarantee.model_validate(given)
     except ValidationError as refusal:
         first = refusal.errors()[0]
         fail(" ".join([*map(str, first["loc"]), first["msg"].removeprefix("Value error, ")]))
-    return guarantee
 
 
 def _accounting(text: str | None) -> "Accounting | None":

@@ -80,8 +80,7 @@ def one_account(record: DatasetRecord, key: Key, writer: WriterThread, exchange:
 def divergence(record: DatasetRecord, key: Key, writer: WriterThread, exchange: ReplicaExchange) -> RunDivergence:
     """The divergence of one individual's record along the run, for a curator. Raises NotFound, Unavailable, Fenced."""
     wanted, promise = _promised(record, key, writer)
-    account = _one(wanted, writer, exchange)
-    return run_divergence(record, account, promise, key=key, sequence=wanted.head.seq)
+    return run_divergence(record, _one(wanted, writer, exchange), promise, key=key, sequence=wanted.head.seq)
 
 
 def budgets(

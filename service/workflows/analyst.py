@@ -87,8 +87,7 @@ class Analysts:
         self._registry.guard(record).refuse_if_closed()
         cost = self._admission.cost_of(plan, record, self._registry.shards(record))
         canonical = orjson.loads(plan.canonical)
-        worst_cases_before = self._store.head(record.id).worst_case_units
-        promise = promise_of(plan, record, worst_cases_before=worst_cases_before)
+        promise = promise_of(plan, record, worst_cases_before=self._store.head(record.id).worst_case_units)
         return Preview(
             dimension=plan.dimension,
             grid=promise.noise.grid,

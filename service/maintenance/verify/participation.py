@@ -78,8 +78,7 @@ def wrong_with_tick(
     wanted = _is_counted(before, then, first, monitor.threshold_units)
     certain = known & then.are_exact[:count] & then.is_told
     yield from named_in(np.flatnonzero(certain & (added == 0) & wanted), "leaves out slot {}, which is counted")
-    unwanted = np.flatnonzero(certain & (added > 0) & ~wanted)
-    yield from named_in(unwanted, "counts slot {}, which is not to be counted")
+    yield from named_in(np.flatnonzero(certain & (added > 0) & ~wanted), "counts slot {}, which is not to be counted")
     other = np.flatnonzero(known & (added > 0) & (added != number))
     yield from named_in(other, "counts slot {} by another number than its first tick gives")
 

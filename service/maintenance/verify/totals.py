@@ -111,8 +111,7 @@ class ReplayedTotals:
             given, held = np.zeros_like(part), column[slots_on(number)]
             given[: held.size] = held
             for place in np.flatnonzero(part != given)[:NAMED_MAX].tolist():
-                slot = number * PAGE_SLOTS + place
-                yield f"slot {slot} {says.format(part[place])}, the ledger gives {given[place]}"
+                yield f"slot {number * PAGE_SLOTS + place} {says.format(part[place])}, the ledger gives {given[place]}"
 
     def copy(self, *, seq: int, digest: bytes) -> None:
         """Copy the present totals, at the entry of this sequence and hash, for `copied`."""
