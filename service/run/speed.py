@@ -71,10 +71,15 @@ def calibrate(settings: Settings, store: CommitProbe) -> Speed:
     """Measure this machine and keep the result in the home."""
     path = open_home(settings.home).path / _SPEED_FILE  # with servers of others there may be none yet
     speed = measured_speed(system_entropy, measured_commits(partial(_commit, settings.home, store)))
-    if settings.shards > 1:  # then all cores at work slow each other
-        speed = replace(speed, cores=_cores(), shard_slowdown=_measured_slowdown())
+    if settings.shards > 1:
+        speed = among_shards(speed)
     write_private(path, json.dumps(asdict(speed), indent=1) + "\n")
     return speed
+
+
+def among_shards(speed: Speed) -> Speed:
+    """The speed with this machine's cores and how much all of them at work slow each other."""
+    return replace(speed, cores=_cores(), shard_slowdown=_measured_slowdown())
 
 
 def _cores() -> int:
