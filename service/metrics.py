@@ -21,7 +21,7 @@ from prometheus_client import (
     start_http_server,
 )
 
-from service.ledger.ports.telemetry import Commit
+from service.ledger.ports.telemetry import Commit, Telemetry
 from service.workflows.readiness import ShardHealth
 
 LABELS: Final = frozenset({"route", "status", "kind", "le"})
@@ -59,7 +59,7 @@ _BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _CHECKPOINTS_S: Final = (0.01, 0.1, 1, 10)
 
 
-class PrometheusTelemetry:
+class PrometheusTelemetry(Telemetry):
     """The port's Telemetry, kept in a registry of its own."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from service.api.forwarding.request_head import HOP_HEADER, head_of
 from service.api.middleware.request_context import DrainState
 from service.ledger.model.rows import Lease, ReplicaAddress
 from service.ledger.ports.store import StoreUnavailable
-from service.ledger.ports.telemetry import NullTelemetry
+from service.ledger.ports.telemetry import Telemetry
 from service.workflows.replica import Replica, ReplicaOptions
 from service.writer.replication.ownership import Ownership
 from tests.api.world import PEPPER, World, build_world, client_of, created_app, wall_clock
@@ -30,7 +30,7 @@ from tests.waiting import settled, until_async
 NOWHERE = "http://127.0.0.1:1"
 
 
-class Counted(NullTelemetry):
+class Counted(Telemetry):
     """Counts requests by route and status."""
 
     def __init__(self) -> None:

@@ -2,10 +2,10 @@
 
 from collections import Counter
 
-from service.ledger.ports.telemetry import NullTelemetry
+from service.ledger.ports.telemetry import Telemetry
 
 
-class Tally(NullTelemetry):
+class Tally(Telemetry):
     """Counts requests."""
 
     def __init__(self) -> None:

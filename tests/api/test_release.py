@@ -12,7 +12,7 @@ from service.api.app import HttpOptions
 from service.api.middleware.release_slots import Slots
 from service.ledger.model.rows import Asked
 from service.ledger.ports.store import CommitUnclear, StoreUnavailable
-from service.ledger.ports.telemetry import NullTelemetry
+from service.ledger.ports.telemetry import Telemetry
 from service.query.cost import Costs, Speed
 from service.query.parse import parse_query
 from service.query.plan import compile_query
@@ -62,7 +62,7 @@ def _unclear() -> None:
     raise CommitUnclear
 
 
-class Overruns(NullTelemetry):
+class Overruns(Telemetry):
     """Counts what was late."""
 
     count = 0

@@ -12,7 +12,7 @@ import pytest
 from service.core.charge import CHARGE_UNITS_MAX
 from service.ledger.model.views import Principal
 from service.ledger.ports.store import CommitRejected, Store
-from service.ledger.ports.telemetry import NullTelemetry
+from service.ledger.ports.telemetry import Telemetry
 from service.query.parse import parse_query
 from service.writer.state import DatasetState
 from service.writer.submission import PendingAnswer
@@ -36,7 +36,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
         yield opened
 
 
-class Counted(NullTelemetry):
+class Counted(Telemetry):
     """Telemetry that counts batches by size, and unclear commits."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ says. Nothing here ever says that an individual can still pay.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, Self
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,63 +88,42 @@ class CommitNotice:
     data_version: int
 
 
-class Cache(Protocol):
-    """Replicas' shared values. No method raises, and none takes longer than a short time-out: absent means unknown."""
+class Cache:
+    """Replicas' shared values; in this one none are held.
+
+    No method raises, and none takes longer than a short time-out: absent means unknown.
+    """
 
     def share(self, values: Sequence[Shared], notice: Sequence[CommitNotice]) -> None:
         """Keep values for other replicas, if possible, and send notices. A slice moves only forward in position."""
 
-    def entries(self, genesis: bytes, *, after: int, to: int) -> list[LedgerEntry]:
+    def entries(self, genesis: bytes, *, after: int, to: int) -> list[LedgerEntry]:  # noqa: ARG002 - of the adapters
         """Those entries with after < seq <= to that are held, in order, with holes."""
+        return []
 
-    def slices(self, genesis: bytes, numbers: Sequence[int]) -> list[AccountSlice]:
+    def slices(self, genesis: bytes, numbers: Sequence[int]) -> list[AccountSlice]:  # noqa: ARG002 - the same
         """The slices of these that are held, each at the position at which it was taken."""
+        return []
 
-    def summary(self, genesis: bytes) -> SharedSummary | None:
+    def summary(self, genesis: bytes) -> SharedSummary | None:  # noqa: ARG002 - the same
         """The summary that was shared last."""
+        return None
 
     def audience(self) -> int:
         """The number of listening replicas, this one included; 0 when unknown."""
+        return 0
 
-    def listen(self, *, within_s: float) -> list[CommitNotice]:
+    def listen(self, *, within_s: float) -> list[CommitNotice]:  # noqa: ARG002 - the same
         """The notices that have come; waits for the first. The first call begins to listen. One thread at a time."""
+        return []
 
-    def take(self, bucket: str, *, per_s: int, burst: int) -> float | None:
+    def take(self, bucket: str, *, per_s: int, burst: int) -> float | None:  # noqa: ARG002 - the same
         """Take one token of a bucket that all replicas share: 0, or after how many s there is one; None: unknown."""
+        return None
 
     def close(self) -> None:
         """Forget the connections."""
 
 
-class NoCache:
-    """A cache in which nothing is shared."""
-
-    def share(self, values: Sequence[Shared], notice: Sequence[CommitNotice]) -> None:
-        """Do nothing: no other replica is there."""
-
-    def entries(self, genesis: bytes, *, after: int, to: int) -> list[LedgerEntry]:  # noqa: ARG002 - as the port
-        """Unknown."""
-        return []
-
-    def slices(self, genesis: bytes, numbers: Sequence[int]) -> list[AccountSlice]:  # noqa: ARG002 - as the port
-        """Unknown."""
-        return []
-
-    def summary(self, genesis: bytes) -> SharedSummary | None:  # noqa: ARG002 - as the port
-        """Unknown."""
-        return None
-
-    def audience(self) -> int:
-        """Unknown."""
-        return 0
-
-    def listen(self, *, within_s: float) -> list[CommitNotice]:  # noqa: ARG002 - as the port
-        """There are none."""
-        return []
-
-    def take(self, bucket: str, *, per_s: int, burst: int) -> float | None:  # noqa: ARG002 - as the port
-        """Unknown."""
-        return None
-
-    def close(self) -> None:
-        """Nothing."""
+class NoCache(Cache):
+    """A cache in which nothing is shared: no other replica is there."""

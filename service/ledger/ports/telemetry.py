@@ -6,14 +6,14 @@ the same: work that is late, and acts, are told too (`service.metrics` sorts the
 """
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Literal, Protocol
+from typing import Final, Literal
 
 Commit = Literal["questions", "act", "checkpoint"]
 """The content of a commit, by the label of its count; `questions` are queries."""
 
 
-class Telemetry(Protocol):
-    """Receives the counts. Methods are called from any thread, and must neither block nor raise."""
+class Telemetry:
+    """Receives the counts; this one tells nobody. Methods are called from any thread, and neither block nor raise."""
 
     def request_began(self) -> None:
         """A request has begun."""
@@ -44,41 +44,7 @@ class Telemetry(Protocol):
 
     def checkpointing(self) -> AbstractContextManager[None]:
         """Around the writing of a checkpoint, which may be timed: it follows the answers and delays none."""
-
-
-class NullTelemetry:
-    """Tells nothing."""
-
-    def request_began(self) -> None:
-        """Nothing."""
-
-    def request_ended(self, route: str, status: int) -> None:
-        """Nothing."""
-
-    def connection_closed(self, kind: str) -> None:
-        """Nothing."""
-
-    def headers_dropped(self, headers: int) -> None:
-        """Nothing."""
-
-    def slot_overrun(self) -> None:
-        """Nothing."""
-
-    def batched(self, requests: int) -> None:
-        """Nothing."""
-
-    def committed(self, kind: Commit) -> None:
-        """Nothing."""
-
-    def commit_unclear(self) -> None:
-        """Nothing."""
-
-    def alarm_rang(self) -> None:
-        """Nothing."""
-
-    def checkpointing(self) -> AbstractContextManager[None]:
-        """Nothing."""
         return nullcontext()
 
 
-NULL_TELEMETRY: Telemetry = NullTelemetry()
+NULL_TELEMETRY: Final = Telemetry()

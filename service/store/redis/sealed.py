@@ -11,7 +11,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from service.ledger.model.ledger_entry import LedgerEntry
-from service.ledger.ports.cache import AccountSlice, CommitNotice, Shared, SharedEntry, SharedSummary
+from service.ledger.ports.cache import AccountSlice, Cache, CommitNotice, Shared, SharedEntry, SharedSummary
 from service.store.redis import encoding
 
 STAMP_BYTES: Final = 32
@@ -102,7 +102,7 @@ class KeyValueStore(Protocol):
         """Close the connections to the store."""
 
 
-class SealedCache:
+class SealedCache(Cache):
     """The port's Cache."""
 
     def __init__(self, values: KeyValueStore, key: bytes) -> None:

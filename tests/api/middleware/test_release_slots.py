@@ -15,7 +15,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from service.api.middleware.release_slots import ReleaseSlots, Slots, declare_begun, declare_public_work
 from service.ledger.model.views import Principal, Role
-from service.ledger.ports.telemetry import NullTelemetry
+from service.ledger.ports.telemetry import Telemetry
 from service.query.cost import PublicCost
 from service.writer.admission.admission import Admission, MemoryBound, Ticket
 from service.writer.admission.schedule import SlotRules
@@ -27,7 +27,7 @@ MS = 1_000_000
 RULES = SlotRules(slot_ns=10 * MS, commit_ns=4 * MS, margin_ns=MS)
 
 
-class Counted(NullTelemetry):
+class Counted(Telemetry):
     """Counts overruns."""
 
     def __init__(self) -> None:
@@ -203,7 +203,7 @@ class TestReleaseSlots:
         """Not even the status line; once it is out, the body follows at once."""
         time, sent = FakeTime(), list[tuple[str, int]]()
         layer = ReleaseSlots(
-            PlainTextResponse("done"), slots=Slots(length_ns=10 * MS), clock=time.clock(), telemetry=NullTelemetry()
+            PlainTextResponse("done"), slots=Slots(length_ns=10 * MS), clock=time.clock(), telemetry=Telemetry()
         )
 
         async def send(message: Message) -> None:

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.middleware.release_slots import ReleaseSlots, Slots
 from service.api.middleware.request_limits import REFUSED_AS, Fallback, RequestLimits, ResponseAborted, SharedTimeout
-from service.ledger.ports.telemetry import NullTelemetry
+from service.ledger.ports.telemetry import Telemetry
 from tests.api.clocks import FakeTime
 from tests.api.receiving import nothing, received, request
 from tests.logged import records_of
@@ -225,7 +225,7 @@ class TestLateness:
         slow, time, sent = Slow(), FakeTime(), list[Message]()
         server = Served(slow)
         slots = Slots(length_ns=10 * MS)
-        held = ReleaseSlots(server.app, slots=slots, clock=time.clock(), telemetry=NullTelemetry())
+        held = ReleaseSlots(server.app, slots=slots, clock=time.clock(), telemetry=Telemetry())
 
         async def send(message: Message) -> None:
             sent.append(message)

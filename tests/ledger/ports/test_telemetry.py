@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from service.ledger.ports.telemetry import NULL_TELEMETRY, Commit, NullTelemetry, Telemetry
+from service.ledger.ports.telemetry import NULL_TELEMETRY, Commit, Telemetry
 from service.workflows.replica import ReplicaOptions
 from tests.factories import TWO_PEOPLE, analyst, ask
 from tests.waiting import until
@@ -16,7 +16,7 @@ from tests.workflows.stores import FaultyStore
 from tests.workflows.surveys import held, surveyed, writer_of
 
 
-class Tally(NullTelemetry):
+class Tally(Telemetry):
     """Telemetry that counts its calls."""
 
     def __init__(self) -> None:
