@@ -20,14 +20,25 @@ SLICE_SLOTS: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerPosition:
-    """One state of one dataset: its registration, the writers' fence, the ledger's last entry, and its records."""
+class CommitNotice:
+    """The new position of a dataset: its registration, the writers' fence, the last sequence, and its records."""
 
     genesis: bytes
     fence: int
     seq: int
-    hash: bytes
     data_version: int
+
+    @property
+    def position(self) -> tuple[int, int, int]:
+        """(fence, sequence, data version): every later state of one history exceeds it."""
+        return self.fence, self.seq, self.data_version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerPosition(CommitNotice):
+    """One state of one dataset: its position, with the hash of the ledger's last entry."""
+
+    hash: bytes
 
     @classmethod
     def of(cls, record: DatasetRecord, head: Head) -> Self:
@@ -35,11 +46,6 @@ class LedgerPosition:
         return cls(
             genesis=record.genesis, fence=head.fence, seq=head.seq, hash=head.hash, data_version=head.data_version
         )
-
-    @property
-    def position(self) -> tuple[int, int, int]:
-        """(fence, sequence, data version): every later state of one history exceeds it."""
-        return self.fence, self.seq, self.data_version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,16 +82,6 @@ class SharedSummary:
 
 
 Shared = SharedEntry | AccountSlice | SharedSummary
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitNotice:
-    """The new position of a dataset."""
-
-    genesis: bytes
-    fence: int
-    seq: int
-    data_version: int
 
 
 class Cache:

@@ -105,7 +105,7 @@ def notice_of(data: bytes) -> CommitNotice:
     return CommitNotice(genesis=genesis, **facts)
 
 
-def _facts(place: LedgerPosition | CommitNotice) -> dict[str, Any]:
+def _facts(place: CommitNotice) -> dict[str, Any]:
     return {"fence": place.fence, "seq": place.seq, "data_version": place.data_version}
 
 

@@ -190,7 +190,10 @@ class ReplicaExchange(Background):
             values += commit.slices
             if commit.head is not None and not is_alone:
                 values += [SharedEntry(genesis=commit.genesis, entry=each) for each in commit.entries]
-                notices[commit.genesis] = _notice(commit.genesis, commit.head)
+                head = commit.head
+                notices[commit.genesis] = CommitNotice(
+                    genesis=commit.genesis, fence=head.fence, seq=head.seq, data_version=head.data_version
+                )
         if values or notices:
             self._cache.share(values, list(notices.values()))
 
@@ -198,12 +201,12 @@ class ReplicaExchange(Background):
         """Take in the notices that have come: new positions of the followed ledgers."""
         latest: dict[bytes, CommitNotice] = {}
         for notice in self._cache.listen(within_s=within_s):
-            if notice.genesis not in latest or _position(latest[notice.genesis]) < _position(notice):
+            if notice.genesis not in latest or latest[notice.genesis].position < notice.position:
                 latest[notice.genesis] = notice
         for genesis, notice in latest.items():
             follower = self._followers.get(genesis)
             position = None if follower is None else follower.position
-            if follower is not None and position is not None and position < _position(notice):
+            if follower is not None and position is not None and position < notice.position:
                 self._bring(notice, follower, seq=position[1])
 
     def _bring(self, notice: CommitNotice, follower: Follower, *, seq: int) -> None:
@@ -227,14 +230,6 @@ class ReplicaExchange(Background):
             except Exception as error:  # noqa: BLE001 - what is shared is a help; the replica does without
                 report_incident(error, "sharing between replicas")
                 time.sleep(_LISTEN_S)
-
-
-def _notice(genesis: bytes, head: Head) -> CommitNotice:
-    return CommitNotice(genesis=genesis, fence=head.fence, seq=head.seq, data_version=head.data_version)
-
-
-def _position(notice: CommitNotice) -> Position:
-    return notice.fence, notice.seq, notice.data_version
 
 
 def _charges_bytes(entry: LedgerEntry) -> int:
