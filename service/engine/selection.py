@@ -19,8 +19,8 @@ from service.query.columns import Coding
 from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within, leaves_of
 from service.query.working_memory import LISTED_MAX, RUNS_MAX, SCAN_WORTH, TABLE_SPAN_MAX
 
-Select = Callable[[Mapping[str, Codes], Mask], None]
-"""Writes to its second argument (n,) which rows of the columns (n,) are selected."""
+Select = Callable[[Mapping[str, Codes], Mask], object]
+"""Writes to its second argument (n,) whether each row of the columns (n,) is selected."""
 Rows = NDArray[np.unsignedinteger]
 Indexes = Mapping[Listing, InvertedPages]
 _LISTS_MAX: Final = 64  # a list of more values is looked up in a table: each would be read page by page
@@ -44,13 +44,14 @@ def selection(predicate: Predicate, codings: Mapping[str, Coding]) -> Select:
     """The predicate made ready for many blocks of a table. Raises ValueError for codes outside a column's domain."""
     match predicate:
         case All():
-            return _constant(value=True)
+            return lambda _, out: out.fill(1)
         case Nothing():
-            return _constant(value=False)
+            return lambda _, out: out.fill(0)
         case Within(column, low, high):
             return _range(column, low, high, codings[column])
         case Null(column):
-            return _null(column, codings[column])
+            null = codings[column].dtype.type(codings[column].null_code)
+            return lambda columns, out: np.equal(columns[column], null, out=out)
         case Among(column, codes):
             return _list(column, codes, codings[column])
         case Conjunction(parts):
@@ -125,40 +126,17 @@ def candidates(cover: Cover, indexes: Indexes, *, page_rows: int) -> Integers:
     return rows
 
 
-def _constant(*, value: bool) -> Select:
-    def select(_: Mapping[str, Codes], out: Mask) -> None:
-        out[:] = value
-
-    return select
-
-
-def _null(column: str, coding: Coding) -> Select:
-    null = coding.dtype.type(coding.null_code)
-
-    def select(columns: Mapping[str, Codes], out: Mask) -> None:
-        np.equal(columns[column], null, out=out)
-
-    return select
-
-
 @lru_cache(maxsize=4096)
 def _range(column: str, low: int, high: int, coding: Coding) -> Select:
     if not 0 <= low <= high <= coding.span:
         raise ValueError(f"{low}..{high} is no range of codes of {column}")
     first, width = np.array([low, high - low], dtype=coding.dtype)
 
-    def select_equal(columns: Mapping[str, Codes], out: Mask) -> None:
-        np.equal(columns[column], first, out=out)
-
-    def select_below(columns: Mapping[str, Codes], out: Mask) -> None:
-        np.less_equal(columns[column], width, out=out)
-
-    def select_between(columns: Mapping[str, Codes], out: Mask) -> None:
-        np.less_equal(columns[column] - first, width, out=out)
-
     if width == 0:
-        return select_equal
-    return select_below if first == 0 else select_between
+        return lambda columns, out: np.equal(columns[column], first, out=out)
+    if first == 0:
+        return lambda columns, out: np.less_equal(columns[column], width, out=out)
+    return lambda columns, out: np.less_equal(columns[column] - first, width, out=out)
 
 
 def _list(column: str, codes: Iterable[int], coding: Coding) -> Select:
@@ -174,17 +152,13 @@ def _list(column: str, codes: Iterable[int], coding: Coding) -> Select:
     if coding.span <= TABLE_SPAN_MAX:
         table = np.zeros(coding.null_code + 1, dtype=np.bool_)
         table[listed] = True
-        return lambda columns, out: _copy(table.take(columns[column]), out)
-    return lambda columns, out: _copy(_found(listed, columns[column]), out)
+        return lambda columns, out: np.copyto(out, table.take(columns[column]))
+    return lambda columns, out: np.copyto(out, _found(listed, columns[column]))
 
 
 def _found(listed: Codes, codes: Codes) -> Mask:
     places = np.minimum(np.searchsorted(listed, codes), listed.size - 1)
     return np.equal(listed[places], codes)
-
-
-def _copy(mask: Mask, out: Mask) -> None:
-    out[:] = mask
 
 
 def _combined(operation: np.ufunc, parts: Sequence[Select]) -> Select:
