@@ -137,7 +137,7 @@ def flat() -> Figures:
         coding = memory.codings["people"]["town"]
         codes = with_digests({"town": town.astype(coding.dtype)}, range(size))
         memory.add_individuals(np.arange(size), codes, np.full(size, 2**60))
-        memory.index_categories()
+        memory.people.index_categories()
         count = ask(memory, {"select": [{"count": {}}], "where": {"eq": [{"col": "town"}, 7]}})
         count()
         figures[f"touching_100_of_{size}_ms"] = medians_ms(count, rounds=60)[0]

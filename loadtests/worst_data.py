@@ -96,7 +96,7 @@ def made(people: int, shards: int = 1) -> DatasetMemory:
             memory.add_individuals(slots, columns, np.full(people, LIMIT_UNITS_MAX))
         else:
             memory.add_events(name, slots, columns)
-    memory.index_categories()
+    memory.people.index_categories()
     return memory
 
 

@@ -61,7 +61,7 @@ def contributions(
     query = prepared(plan, memory)
     if query.is_of_events:
         count = _tallied_count(query)
-        if count is not None and memory.events(plan.rows.table).admit_tally(count[1]):
+        if count is not None and memory.events[plan.rows.table].admit_tally(count[1]):
             return _tallied(query, memory, *count)
         return _in_runs(query, _of_events(query, memory))
     table = TableRows(
@@ -114,8 +114,8 @@ def _tallied_count(query: PreparedPlan) -> tuple[Unit, frozenset[str]] | None:
 
 
 def _tallied(query: PreparedPlan, memory: DatasetMemory, term: Unit, names: frozenset[str]) -> Iterator[Contributions]:
-    """The individuals of a query that `_tallied_count` has found, page by page, with norms from the tallies."""
-    for number, page in memory.events(query.plan.rows.table).pages():
+    """The individuals of a query whose norms are kept by page."""
+    for number, page in memory.events[query.plan.rows.table].pages():
         yield from blocks_of(
             page.tally(names, query.codings),
             {name: page.columns[name] for name in names},
@@ -171,7 +171,7 @@ def _scanned(
 
 
 def _of_events(query: PreparedPlan, memory: DatasetMemory) -> Iterator[ChosenRows]:
-    for number, page in memory.events(query.plan.rows.table).pages():
+    for number, page in memory.events[query.plan.rows.table].pages():
         slots_of_page = slice(number * PAGE_SLOTS, (number + 1) * PAGE_SLOTS)
         table = TableRows(
             stored=page.columns,

@@ -64,7 +64,7 @@ class DatasetMemory:
         name = schema.individuals_name
         self.people = People(schema.tables[name], self.codings[name], self.vectors[name])
         self._prepared: tuple[int, dict[Listing, Built]] = 0, {}
-        self.tables_of_events = {
+        self.events = {
             name: EventTable(table, self.codings[name])
             for name, table in schema.tables.items()
             if isinstance(table, EventsTable)
@@ -77,7 +77,7 @@ class DatasetMemory:
         """
         version = self.version
         self._prepared = version, self.people.prepared()
-        for table in self.tables_of_events.values():
+        for table in self.events.values():
             table.prepare()
 
     def take_prepared(self) -> bool:
@@ -90,19 +90,7 @@ class DatasetMemory:
         if version == self.version and built:
             self.people.indexes.take(built)
         has_all = self.people.present.size == 0 or not self.people.indexes.missing  # there are none of nobody
-        return has_all and all(table.is_prepared for table in self.tables_of_events.values())
-
-    def index_categories(self) -> None:
-        """Index each category column of individuals that has no index, after a load.
-
-        `prepare` indexes whole numbers, pairs and events when they are first asked for: their indexes take as much
-        room, and many are never asked for.
-        """
-        self.people.index_categories()
-
-    def events(self, table: str) -> EventTable:
-        """A table of events. Raises KeyError if no table of events has this name."""
-        return self.tables_of_events[table]
+        return has_all and all(table.is_prepared for table in self.events.values())
 
     def grow(self, slots: int) -> None:
         """Make room for slots 0 to `slots` - 1; never shrinks."""
@@ -139,10 +127,6 @@ class DatasetMemory:
         """
         self.put(self.changed(added={table: (slots, codes)}))
 
-    def event_counts(self, table: str, slots: Integers) -> Integers:
-        """The number of rows that each individual in `slots` (n,) would hold if these n rows were added, (n,)."""
-        return self.tables_of_events[table].counts_with(slots)
-
     def erase(self, slot: int) -> None:
         """Empty a slot: its record and its events go, its account stays, and no other slot is touched."""
         if not 0 <= slot < self.people.present.size:
@@ -174,7 +158,7 @@ class DatasetMemory:
             version=version,
             slots_used=slots_used,
             people=self.people.changed(gone[people], rows[people], slots_used=slots_used),
-            events={name: table.changed(gone[name], *rows[name]) for name, table in self.tables_of_events.items()},
+            events={name: table.changed(gone[name], *rows[name]) for name, table in self.events.items()},
         )
 
     def make_room(self, slots: int) -> None:
@@ -195,7 +179,7 @@ class DatasetMemory:
         self.people.put(change.people)
         self._grow_accounts(self.people.present.size)
         for name, pages in change.events.items():
-            self.tables_of_events[name].put(pages)
+            self.events[name].put(pages)
         self.slots_used = max(self.slots_used, change.slots_used)
 
     def _grow_accounts(self, size: int) -> None:

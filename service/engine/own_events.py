@@ -48,7 +48,7 @@ class OwnEventsReader:
         formula, people = self._formula, self._memory.people.columns
         own = {each.formula.column for each in formula.columns.values() if isinstance(each.formula, OwnColumn)}
         tables = code_tables(formula.columns)
-        for number, page in self._memory.events(formula.table).pages():
+        for number, page in self._memory.events[formula.table].pages():
             table = TableRows(
                 stored=page.columns,
                 columns=formula.columns,

@@ -100,16 +100,6 @@ class Counters:
         """The number of slots."""
         return self._size
 
-    @property
-    def charged(self) -> Counts:
-        """The number of queries that charged each slot, (n,), as a copy."""
-        return self.charged_of(slice(0, self._size))
-
-    @property
-    def left_out(self) -> Counts:
-        """The number of queries that left each slot out, (n,), as a copy."""
-        return self.left_out_of(slice(0, self._size))
-
     def charged_of(self, slots: Slots | slice) -> Counts:
         """The number of queries that charged each of `slots` (k,), (k,), as a copy."""
         return self._of(_CHARGED, slots)

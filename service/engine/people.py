@@ -75,7 +75,10 @@ class People:
         self.present, self.columns = self._copied(size)
 
     def index_categories(self) -> None:
-        """Index each category column that has no index."""
+        """Index every category column where it is not indexed: after a load.
+
+        Whole numbers, pairs and events are indexed when first asked for: they take as much room, and many never are.
+        """
         self.indexes.want(self._categories)
         self.indexes.take(self.prepared())
 

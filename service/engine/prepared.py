@@ -29,7 +29,7 @@ def prepared(plan: Plan, memory: DatasetMemory) -> "PreparedPlan":
     table = memory.schema.tables[plan.rows.table]
     codings = {**memory.codings[plan.rows.table], **{name: column.coding for name, column in plan.rows.columns.items()}}
     is_of_events = isinstance(table, EventsTable)
-    index = memory.events(plan.rows.table) if is_of_events else memory.people.indexes
+    index = memory.events[plan.rows.table] if is_of_events else memory.people.indexes
     parts = plan.rows.predicate.parts if isinstance(plan.rows.predicate, Conjunction) else (plan.rows.predicate,)
     rows_max = (plan.rows.rows_kept or 1) * (table.rows_per_individual if isinstance(table, EventsTable) else 1)
     return PreparedPlan(

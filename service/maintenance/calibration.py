@@ -365,7 +365,7 @@ def _memory(people: int, events: int) -> DatasetMemory:
     memory.add_events("often", source.integers(0, max(events // ROWS_OFTEN, 1), events), drawn("often", events))
     memory.accounts.paused[::_PAUSED_EACH] = True
     memory.accounts.set_limits(slice(1, None, _EXHAUSTED_EACH), 0)
-    memory.index_categories()
+    memory.people.index_categories()
     return memory
 
 

@@ -253,7 +253,7 @@ def test_an_individual_is_counted_while_its_own_account_has_the_share(where: dic
     """The unit of equality included, in pages and slots of any other; all that are counted pay, and no other does."""
     left = {0: ENOUGH, 1: ENOUGH - 1, 65_535: ENOUGH - 1, 65_536: ENOUGH, 65_537: 0, 131_071: BUDGET}
     memory, plan = memory_of(dict.fromkeys(left, PERSON), limits=left), active_plan(**where)
-    memory.index_categories()
+    memory.people.index_categories()
     assert answered(plan, memory, scan_worth=scan_worth)["slots"] == [0, 65_536, 131_071]
     release = released(plan, memory)
     assert counts(plan, release) == [3]

@@ -76,7 +76,7 @@ def check_after_each(changes: list[Step], plan: Plan, memory: DatasetMemory, *, 
     """After every change: an index that was made before it, ahead or not, and kept, must not miss anybody."""
     for change in [*changes, Step(0, None)]:
         if is_ahead:
-            memory.index_categories()
+            memory.people.index_categories()
         assert answered(plan, memory, scan_worth=ALWAYS) == answered(plan, memory, scan_worth=NEVER)
         take(change, memory)
 
@@ -206,7 +206,7 @@ def test_no_query_makes_an_index_that_was_made_ahead(monkeypatch: pytest.MonkeyP
     made = _counted(monkeypatch)
     memory = memory_of(dict.fromkeys(SLOTS, PERSON))
     categories = ("country", "area")
-    memory.index_categories()
+    memory.people.index_categories()
     assert len(made) == len(categories) * 2  # pages
     for column in categories:
         assert _asked(memory, column) == len(SLOTS)
@@ -279,7 +279,7 @@ def test_rows_inserted_into_the_lists_are_listed_as_if_sorted(listed: list[int],
 def test_an_empty_dataset_has_nothing_to_index_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """A dataset is loaded before anybody is in it."""
     made = _counted(monkeypatch)
-    DatasetMemory(SCHEMA).index_categories()
+    DatasetMemory(SCHEMA).people.index_categories()
     assert made == []
 
 
@@ -360,7 +360,7 @@ def test_events_are_listed_by_one_column() -> None:
     memory = DatasetMemory(Schema.model_validate(tables))
     memory.grow(1)
     memory.add_events("visits", np.array([0]), {name: np.array([1], dtype=np.uint8) for name in "ab"})
-    people_by, visits_by = memory.people.indexes.admit, memory.events("visits").admit
+    people_by, visits_by = memory.people.indexes.admit, memory.events["visits"].admit
     assert (people_by(("a", "b")), visits_by(("a",)), visits_by(("a", "b"))) == (False, False, False)
     memory.prepare()
     assert memory.take_prepared()

@@ -40,7 +40,7 @@ def content(memory: DatasetMemory) -> list[Any]:
         memory.accounts.limits.tolist(),
         [
             (number, page.owners.tolist(), {name: codes.tolist() for name, codes in page.columns.items()})
-            for number, page in memory.events("visits").pages()
+            for number, page in memory.events["visits"].pages()
         ],
     ]
 
@@ -97,7 +97,7 @@ def test_erasing_empties_one_slot_and_touches_no_other() -> None:
     memory.accounts.set_limits(2, 0)
     memory.accounts.set_spent(slice(2, 3), 0)
     assert content(memory) == content(other)
-    assert memory.events("visits").rows == 2
+    assert memory.events["visits"].rows == 2
 
 
 def test_an_erased_individual_may_return_to_its_slot_with_its_spent_total() -> None:

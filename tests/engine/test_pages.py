@@ -63,20 +63,20 @@ def test_each_slot_counts_the_queries_that_name_it(
     for touched, active in asked:
         counters.count(touched, active)
     named = [Counter(slot for query in apart for slot in query[part]) for part in (0, 1)]
-    assert counters.charged.tolist() == [repetitions * named[0][slot] for slot in range(SLOTS)]
-    assert counters.left_out.tolist() == [repetitions * named[1][slot] for slot in range(SLOTS)]
-    assert counters.charged_of(slice(3, 9)).tolist() == counters.charged[3:9].tolist()
-    assert counters.left_out_of(np.array([7, 2])).tolist() == counters.left_out[[7, 2]].tolist()
+    assert counters.charged_of(slice(None)).tolist() == [repetitions * named[0][slot] for slot in range(SLOTS)]
+    assert counters.left_out_of(slice(None)).tolist() == [repetitions * named[1][slot] for slot in range(SLOTS)]
+    assert counters.charged_of(slice(3, 9)).tolist() == counters.charged_of(slice(None))[3:9].tolist()
+    assert counters.left_out_of(np.array([7, 2])).tolist() == counters.left_out_of(slice(None))[[7, 2]].tolist()
     for touched, _ in asked:
         ever = counters.have_been_left_out(touched) > 0
-        assert ever.tolist() == (counters.left_out[touched.index] > 0).tolist()
+        assert ever.tolist() == (counters.left_out_of(slice(None))[touched.index] > 0).tolist()
     everybody = stretched(set(range(SLOTS)), set())[0]
     for touched, active in asked:
         counters.take_back(touched, active)
         ever = counters.have_been_left_out(everybody) > 0
-        assert ever.tolist() == (counters.left_out > 0).tolist()
-    assert not counters.charged.any()
-    assert not counters.left_out.any()
+        assert ever.tolist() == (counters.left_out_of(slice(None)) > 0).tolist()
+    assert not counters.charged_of(slice(None)).any()
+    assert not counters.left_out_of(slice(None)).any()
     assert not counters.have_been_left_out(everybody).any()
 
 
@@ -86,22 +86,26 @@ def test_a_byte_never_overflows() -> None:
     counters.grow(SLOTS)
     for _ in range(600):
         counters.count(*stretched({1}, {2}))
-    assert (counters.charged.sum(), counters.charged[1]) == (600, 600)
-    assert (counters.left_out.sum(), counters.left_out[2]) == (600, 600)
+    assert (counters.charged_of(slice(None)).sum(), counters.charged_of(slice(None))[1]) == (600, 600)
+    assert (counters.left_out_of(slice(None)).sum(), counters.left_out_of(slice(None))[2]) == (600, 600)
 
 
 @pytest.mark.parametrize("slots_max", [0, 3, 100])
 def test_counters_grow_and_keep_what_they_have(slots_max: int) -> None:
     """Within the room that was reserved, and beyond it."""
     counters = Counters(slots_max)
-    assert counters.charged.size == counters.left_out.size == counters.size == 0
+    assert counters.charged_of(slice(None)).size == counters.left_out_of(slice(None)).size == counters.size == 0
     counters.grow(SLOTS)
     counters.count(*stretched({1}, {0}))
     counters.grow(60)
     counters.count(*listed({1, 59}, set()))
-    assert np.flatnonzero(counters.charged).tolist() == [1, 59]
-    assert (counters.charged[1], counters.left_out[0], counters.charged.size) == (2, 1, 60)
-    assert counters.charged.dtype == counters.left_out.dtype == np.dtype(np.uint32)
+    assert np.flatnonzero(counters.charged_of(slice(None))).tolist() == [1, 59]
+    assert (
+        counters.charged_of(slice(None))[1],
+        counters.left_out_of(slice(None))[0],
+        counters.charged_of(slice(None)).size,
+    ) == (2, 1, 60)
+    assert counters.charged_of(slice(None)).dtype == counters.left_out_of(slice(None)).dtype == np.dtype(np.uint32)
 
 
 def test_a_load_replaces_what_was_counted() -> None:
@@ -110,8 +114,8 @@ def test_a_load_replaces_what_was_counted() -> None:
     counters.grow(SLOTS)
     counters.count(*stretched({1, 5}, {2}))
     counters.set(slice(0, 4), np.array([4, 3, 2, 1], dtype=np.uint32), 9)
-    assert counters.charged[:6].tolist() == [4, 3, 2, 1, 0, 1]
-    assert counters.left_out[:6].tolist() == [9, 9, 9, 9, 0, 0]
+    assert counters.charged_of(slice(None))[:6].tolist() == [4, 3, 2, 1, 0, 1]
+    assert counters.left_out_of(slice(None))[:6].tolist() == [9, 9, 9, 9, 0, 0]
     assert (counters.have_been_left_out(stretched(set(), set())[0])[:6] > 0).tolist() == [True] * 4 + [False] * 2
 
 
@@ -126,8 +130,8 @@ def test_a_slot_beyond_the_counters_is_refused(slots: set[int]) -> None:
         with pytest.raises(IndexError):
             counters.have_been_left_out(query[0])
     counters.grow(50)
-    assert not counters.charged.any()
-    assert not counters.left_out.any()
+    assert not counters.charged_of(slice(None)).any()
+    assert not counters.left_out_of(slice(None)).any()
 
 
 def test_a_dataset_has_counters_for_the_slots_of_its_accounts() -> None:
@@ -137,5 +141,5 @@ def test_a_dataset_has_counters_for_the_slots_of_its_accounts() -> None:
     memory.counters.count(*listed({0}, set()))
     memory.make_room(PAGE_SLOTS + 5)
     memory.grow(3 * PAGE_SLOTS)
-    assert memory.counters.charged.size == memory.accounts.size == 3 * PAGE_SLOTS
-    assert memory.counters.charged.sum() == 1
+    assert memory.counters.charged_of(slice(None)).size == memory.accounts.size == 3 * PAGE_SLOTS
+    assert memory.counters.charged_of(slice(None)).sum() == 1

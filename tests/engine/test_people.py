@@ -58,7 +58,7 @@ def held(memory: DatasetMemory) -> list[Any]:
         ],
         [
             (number, page.owners.tolist(), {name: codes.tolist() for name, codes in page.columns.items()})
-            for number, page in memory.events("visits").pages()
+            for number, page in memory.events["visits"].pages()
             if page.owners.size
         ],
     ]

@@ -175,7 +175,7 @@ def test_tallied_events_are_charged_as_any_others(reduce: Reduce) -> None:
     charged_by(plain, memory)  # which asks for a tally
     memory.prepare()
     assert memory.take_prepared()
-    assert memory.events("visits").admit_tally(frozenset({"item"}))
+    assert memory.events["visits"].admit_tally(frozenset({"item"}))
     assert charged_by(plan, memory) == before
     squares = {0: (4, 5), 1: (1, 1), 7: (4, 5)}  # of the largest entry and of the norm, in people
     steps = 2**-plan.scale.grid_log2

@@ -95,7 +95,7 @@ def test_a_tally_gives_the_vectors_of_all_rows(name: str, rows_max: int, data: s
 
 def tallied(memory: DatasetMemory) -> list[list[frozenset[str]]]:
     """The tallies of each page."""
-    pages = memory.events("visits").pages()
+    pages = memory.events["visits"].pages()
     return [[made for made in page.made if isinstance(made, frozenset)] for _, page in pages]
 
 

@@ -236,15 +236,15 @@ def held(state: DatasetState) -> list[Any]:
         memory.accounts.limits[:size].tolist(),
         memory.accounts.spent[:size].tolist(),
         memory.accounts.paused[:size].tolist(),
-        memory.counters.charged[:size].tolist(),
-        memory.counters.left_out[:size].tolist(),
+        memory.counters.charged_of(slice(None))[:size].tolist(),
+        memory.counters.left_out_of(slice(None))[:size].tolist(),
         sorted(events(state)),
     ]
 
 
 def events(state: DatasetState) -> Iterator[tuple[int, int]]:
     """(slot, item) of each event."""
-    for _, page in only_shard(state).memory.events("visits").pages():
+    for _, page in only_shard(state).memory.events["visits"].pages():
         yield from zip(page.owners.tolist(), page.columns["item"].tolist(), strict=True)
 
 

@@ -164,12 +164,17 @@ class CheckpointMachine(RuleBasedStateMachine):
     def check(state: DatasetState, transaction: MemoryTransaction) -> None:
         """Compare memory with a replay of every entry from the genesis on."""
         accounts, counters = only_shard(state).memory.accounts, only_shard(state).memory.counters
-        assert accounts.spent.size == counters.charged.size == counters.left_out.size == PAGES * PAGE_SLOTS
+        assert (
+            accounts.spent.size
+            == counters.charged_of(slice(None)).size
+            == counters.left_out_of(slice(None)).size
+            == PAGES * PAGE_SLOTS
+        )
         for page in range(PAGES):
             given = totals(transaction.entries(after=0), page)
             assert np.array_equal(accounts.spent[slots_on(page)], given.spent)
-            assert np.array_equal(counters.charged[slots_on(page)], given.charged)
-            assert np.array_equal(counters.left_out[slots_on(page)], given.left_out)
+            assert np.array_equal(counters.charged_of(slice(None))[slots_on(page)], given.charged)
+            assert np.array_equal(counters.left_out_of(slice(None))[slots_on(page)], given.left_out)
 
 
 def test_pages_and_later_entries_give_the_ledgers_totals() -> None:

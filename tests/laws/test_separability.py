@@ -501,7 +501,7 @@ def between(step: int, memory: DatasetMemory, bystander: int) -> None:
     """Acts on a bystander in the middle of a session: new events, then an erasure."""
     match BETWEEN.get(step):
         case "events":
-            counts = memory.event_counts("visits", np.array([bystander]))
+            counts = memory.events["visits"].counts_with(np.array([bystander]))
             if counts[0] <= ROWS_MAX:
                 codes = uploaded("visits", [bystander], [LATE]).codes
                 memory.add_events("visits", np.array([bystander]), codes)

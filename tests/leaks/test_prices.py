@@ -124,7 +124,7 @@ def test_one_age_is_missing(memory: DatasetMemory) -> None:
 
 def test_events_are_of_all_of_few_and_of_one(memory: DatasetMemory) -> None:
     """One row for each individual, OFTEN for each of few, all for one; all tables have as many."""
-    owners = {name: next(memory.events(name).pages())[1].owners for name in ("once", "often", "alone")}
+    owners = {name: next(memory.events[name].pages())[1].owners for name in ("once", "often", "alone")}
     assert {name: (each.size, np.unique(each).size) for name, each in owners.items()} == {
         "once": (PEOPLE, PEOPLE),
         "often": (PEOPLE, -(-PEOPLE // OFTEN)),
@@ -164,12 +164,12 @@ def left_out(memory: DatasetMemory, priced: Priced) -> set[int]:
 def test_work_debits_as_the_writer_does(memory: DatasetMemory) -> None:
     """A count charges its worst case to each individual that it touches, and counts it."""
     plan = plan_of(SECOND, memory.schema, PEOPLE)
-    before = memory.counters.charged[:PEOPLE].copy()
+    before = memory.counters.charged_of(slice(None))[:PEOPLE].copy()
     spent = charges(memory, SECOND)
 
     assert spent[1:PEOPLE:2].tolist() == [plan.scale.worst_case_units] * (PEOPLE // 2)
     assert not spent[0:PEOPLE:2].any()
-    assert (memory.counters.charged[:PEOPLE] - before).tolist() == [0, 1] * (PEOPLE // 2)
+    assert (memory.counters.charged_of(slice(None))[:PEOPLE] - before).tolist() == [0, 1] * (PEOPLE // 2)
 
 
 def test_on_the_brink_all_can_pay_once(memory: DatasetMemory) -> None:

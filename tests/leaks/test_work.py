@@ -87,7 +87,7 @@ def world(selected: int) -> DatasetMemory:
     visits = [(slot, VISIT | ({"amount": 3, "cost": 4.75} if slot in chosen else {})) for slot in people for _ in "ab"]
     memory = memory_of(people, [visits])
     memory.accounts.set_limits(slice(None), 2**60)
-    memory.index_categories()
+    memory.people.index_categories()
     return memory
 
 

@@ -139,7 +139,7 @@ def check(replica: Replica, store: Store) -> None:
         (only_shard(state).memory.accounts.paused, only_shard(fresh).memory.accounts.paused),
     ):
         assert np.array_equal(held, wanted)
-    assert only_shard(state).memory.events("visits").rows == only_shard(fresh).memory.events("visits").rows
+    assert only_shard(state).memory.events["visits"].rows == only_shard(fresh).memory.events["visits"].rows
 
 
 def test_queries_are_answered_while_an_upload_is_prepared(replica: Replica, store: Store, between: Between) -> None:

@@ -160,8 +160,14 @@ def test_counters_are_those_of_the_ledger(*, is_priced: bool) -> None:
     fresh = loaded(store)
     for state in (copied, fresh):
         counters = only_shard(state).memory.counters
-        assert (counters.charged[slots].tolist(), counters.charged.sum()) == ([3, 0, 0], 3)
-        assert (counters.left_out[slots].tolist(), counters.left_out.sum()) == ([0, 3, 3], 6)
+        assert (counters.charged_of(slice(None))[slots].tolist(), counters.charged_of(slice(None)).sum()) == (
+            [3, 0, 0],
+            3,
+        )
+        assert (counters.left_out_of(slice(None))[slots].tolist(), counters.left_out_of(slice(None)).sum()) == (
+            [0, 3, 3],
+            6,
+        )
 
 
 def test_an_entry_that_touches_no_slot_is_read_again() -> None:
@@ -180,7 +186,7 @@ def test_an_entry_that_touches_no_slot_is_read_again() -> None:
         assert state.position is None
         follow(state, store)
         assert not only_shard(state).memory.accounts.spent.any()
-        assert not only_shard(state).memory.counters.charged.any()
+        assert not only_shard(state).memory.counters.charged_of(slice(None)).any()
         assert state.seq == 0
 
 

@@ -116,7 +116,7 @@ class Shard:
 
     def index_categories(self) -> None:
         """Make the indexes that a load ends with."""
-        self.memory.index_categories()
+        self.memory.people.index_categories()
 
     # Accounts as the ledger gives them
 
@@ -234,7 +234,7 @@ class Shard:
     def take_prepared(self) -> bool:
         """Take the indexes that were made beside the queries; whether none is missing that a query has asked for."""
         memory = self.memory
-        if not self._has_prepared and not memory.people.indexes.missing and not memory.tables_of_events:
+        if not self._has_prepared and not memory.people.indexes.missing and not memory.events:
             return True
         self._has_prepared = False
         return memory.take_prepared()
@@ -315,11 +315,11 @@ class Shard:
 
     def rows_held(self, load: int, table: str) -> list[int]:
         """The number of rows in a table of events, at each shard."""
-        return [self._as_loaded(load).events(table).rows]
+        return [self._as_loaded(load).events[table].rows]
 
     def event_counts(self, load: int, table: str, slots: Integers) -> Integers:
         """The number of rows that each individual in `slots` (n,) would hold if these n rows were added, (n,)."""
-        return self._as_loaded(load).event_counts(table, self._own(slots))
+        return self._as_loaded(load).events[table].counts_with(self._own(slots))
 
     def charges(self, load: int, plan: Plan) -> tuple[Integers, Integers]:
         """The slots (k,) that a query would touch now, and what it would charge each, (k,) units."""
