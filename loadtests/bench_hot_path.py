@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from loadtests.load import Target, load
 from loadtests.rig import Rig, count_query, people, processor_seconds, register_people, serving, throw_away_home
-from service.embedded import attach_postgres
+from service.embedded import EmbeddedPostgres
 
 ROUNDS = 5
 SECONDS = 2.0
@@ -61,7 +61,7 @@ def run() -> dict[str, float]:
     figures: dict[str, float] = {}
     with throw_away_home() as home, serving(home, environment={"SPARING_RELEASE_SLOT_MS": "0"}) as rig:
         register_people(rig)
-        database_url = str(attach_postgres(home))
+        database_url = str(EmbeddedPostgres(home).attach())
         with bare(database_url) as bare_server, bare(database_url, str(home / "floor")) as floor_server:
             servers = {"ours": ours(rig), "bare": bare_server, "floor": floor_server}
             for connections in CONNECTIONS:

@@ -22,7 +22,7 @@ import httpx
 from loadtests.bench_hot_path import bare, ours, sparse
 from loadtests.load import Target, load
 from loadtests.rig import Rig, client, count_query, register_people, serving, throw_away_home
-from service.embedded import attach_postgres
+from service.embedded import EmbeddedPostgres
 
 QUERIES = 10_000
 FILLING_S = 2.0
@@ -41,7 +41,7 @@ def run() -> dict[str, float]:
         register_people(rig)
         asked = fill(rig)
         figures = {"queries": float(asked), **summaries(rig)}
-        with bare(str(attach_postgres(home))) as bare_server, readers(rig) as individuals:
+        with bare(str(EmbeddedPostgres(home).attach())) as bare_server, readers(rig) as individuals:
             calls = reads(rig, individuals, bare_server.target)
             figures |= measured(calls, "idle")
             with load_beside(ours(rig).target):

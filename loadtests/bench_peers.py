@@ -25,7 +25,7 @@ from loadtests.bench_hot_path import bare
 from loadtests.peers.child import HOMES, Absent, Child, command_of, started
 from loadtests.peers.own import ROUTE, Ask, engine, over_http, served
 from loadtests.peers.tasks import TASKS, check, made_up
-from service.embedded import attach_postgres
+from service.embedded import EmbeddedPostgres
 
 ROUNDS = 15
 PAUSE_S_MAX = 0.02
@@ -61,7 +61,7 @@ def run() -> Report:
     np.savez(HOMES / "people.npz", town=columns["town"], item=columns["item"])
     with ExitStack() as stack:
         deployed, off = (stack.enter_context(served(columns, slots=slots)) for slots in (True, False))
-        floor = stack.enter_context(bare(str(attach_postgres(off.home))))
+        floor = stack.enter_context(bare(str(EmbeddedPostgres(off.home).attach())))
         key = {"Authorization": str(off.analyst.headers["authorization"])}
         other_key = {"Authorization": str(deployed.analyst.headers["authorization"])}
         asks: dict[str, Ask] = {

@@ -23,7 +23,7 @@ import httpx
 import psycopg
 
 from loadtests.rig import PEOPLE, client, count_query, processor_seconds, register_people, serving, throw_away_home
-from service.embedded import attach_postgres
+from service.embedded import EmbeddedPostgres
 
 ROUNDS = 5
 TAIL = 1000
@@ -113,7 +113,7 @@ def medians(name: str, starts: list[Start]) -> dict[str, float]:
 
 def ledger_bytes(home: Path) -> dict[str, float]:
     """The bytes of each of the first queries in the ledger, its fixed 300 aside, and its number of charged people."""
-    url = attach_postgres(home)
+    url = EmbeddedPostgres(home).attach()
     if url is None:
         raise RuntimeError("no server in this home")
     with psycopg.connect(url) as connection:

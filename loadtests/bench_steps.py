@@ -30,7 +30,7 @@ import pyarrow as pa
 from loadtests.bench_learning import FEATURES, ONE_THREAD, PEOPLE, QUERIES, made
 from loadtests.in_process import asked
 from loadtests.rig import Rig, arrow_bytes, serving, throw_away_home
-from service.embedded import attach_postgres
+from service.embedded import EmbeddedPostgres
 from service.engine.memory import DatasetMemory
 
 ROUNDS: Final = 9
@@ -50,7 +50,7 @@ def run(people: int = PEOPLE) -> dict[str, float]:
     """Both measurements."""
     with throw_away_home() as home, serving(home, environment=WITHOUT_SLOTS) as rig:
         figures = over_http(rig, people)
-        with psycopg.connect(str(attach_postgres(home)), autocommit=True) as connection:
+        with psycopg.connect(str(EmbeddedPostgres(home).attach()), autocommit=True) as connection:
             return figures | stored(rig, connection)
 
 

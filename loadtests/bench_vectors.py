@@ -28,7 +28,7 @@ from loadtests.bench_steps import NPZ, WITHOUT_SLOTS, alternately_ms, answered, 
 from loadtests.in_process import asked, medians_ms
 from loadtests.rig import Rig, arrow_bytes, serving, throw_away_home
 from service.core.charge import LIMIT_UNITS_MAX
-from service.embedded import attach_postgres
+from service.embedded import EmbeddedPostgres
 from service.engine.memory import DatasetMemory
 from service.query.schema import Schema
 from service.store.postgres.store import PostgresStore
@@ -141,7 +141,7 @@ def load_s(length: int) -> float:
     """The seconds from the database to memory."""
     with throw_away_home() as home, serving(home, environment=WITHOUT_SLOTS) as rig:
         upload(rig, length, codes_of(length))
-        store = PostgresStore(str(attach_postgres(home)), bytes(32))
+        store = PostgresStore(str(EmbeddedPostgres(home).attach()), bytes(32))
         (record,) = store.datasets()
         began = time.monotonic()
         with store.transaction(record.id, lock=False) as transaction:

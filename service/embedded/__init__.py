@@ -5,19 +5,8 @@ The servers are started in the main thread of a process, as its children, and en
 
 from service.embedded.lock import HomeInUseError
 from service.embedded.postgres import EmbeddedPostgres
-from service.embedded.postgres import attach as attach_postgres
 from service.embedded.process import EmbeddedServerError
 from service.embedded.servers import Servers, open_servers
 from service.embedded.valkey import EmbeddedValkey
-from service.embedded.valkey import attach as attach_valkey
 
-__all__ = [
-    "EmbeddedPostgres",
-    "EmbeddedServerError",
-    "EmbeddedValkey",
-    "HomeInUseError",
-    "Servers",
-    "attach_postgres",
-    "attach_valkey",
-    "open_servers",
-]
+__all__ = ["EmbeddedPostgres", "EmbeddedServerError", "EmbeddedValkey", "HomeInUseError", "Servers", "open_servers"]

@@ -10,6 +10,7 @@ arguments.
 
 import ctypes
 import os
+import signal
 import sys
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
@@ -43,6 +44,12 @@ def end_with(owner_pid: int, death_signal: int) -> None:
     # The owner may have died before the request was in place; no signal would ever come then.
     if os.getppid() != owner_pid:
         sys.exit(EXIT_NOT_STARTED)
+
+
+def ignore_signals() -> None:
+    """Leave the signals that end a service to its own process, which finishes its work first."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

@@ -131,11 +131,6 @@ class EmbeddedPostgres(EmbeddedServer):
         return self.url_of(DATABASE)
 
 
-def attach(path: Path) -> str | None:
-    """Return the URL of the server that another process runs for this home; None when no server answers."""
-    return EmbeddedPostgres(path).attach()
-
-
 def _initialise(home: Home, programs: PostgresPrograms, data: Path, runtime: Path, *, sync: bool) -> None:
     """Make a data directory with a password of its own; an interruption leaves no data directory, never half of one."""
     fresh = home.state / f"{data.name}.new"

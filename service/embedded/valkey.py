@@ -105,11 +105,6 @@ class EmbeddedValkey(EmbeddedServer):
         return _url(self._runtime, self._password)
 
 
-def attach(path: Path) -> str | None:
-    """Return the URL of the server that another process runs for this home; None when no server answers."""
-    return EmbeddedValkey(path).attach()
-
-
 def _kept_password(path: Path) -> str:
     """The password of this home's servers, made at the first start. Users of one server reach the next one with it."""
     password = path.read_text().strip() if path.exists() else ""

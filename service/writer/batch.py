@@ -33,7 +33,7 @@ from service.ledger.model.ledger_entry import FORMAT, SALT_BYTES, LedgerEntry, P
 from service.ledger.model.parameters import KeptParameters
 from service.ledger.model.rows import Address, AnswerRecord, DatasetRecord
 from service.ledger.ports.store import CommitRejected
-from service.ledger.ports.transaction import ConditionalAppend, Transaction
+from service.ledger.ports.transaction import Appending
 from service.query.parameters_ast import HashedParameters, SentNumbers
 from service.query.plan import Plan
 from service.query.stated import Shown, answer_of, shown_of
@@ -62,7 +62,7 @@ class Batch:
     `is_empty` says whether there is nothing to commit: every query was answered before or refused.
     """
 
-    transaction: Transaction | ConditionalAppend
+    transaction: Appending
     state: DatasetState
     entropy: Entropy
     turns: list[Turn] = field(default_factory=list)

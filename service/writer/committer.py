@@ -24,7 +24,7 @@ from service.ledger.model.errors import KeyConflict, Unavailable, WorkflowError
 from service.ledger.model.rows import Address, AnswerRecord, DatasetRecord, Head
 from service.ledger.ports.store import CommitRejected, CommitUnclear, HeadMoved, StoreUnavailable
 from service.ledger.ports.telemetry import Telemetry
-from service.ledger.ports.transaction import ConditionalAppend, LongAct, Transaction
+from service.ledger.ports.transaction import Appending, ConditionalAppend, LongAct, Transaction
 from service.writer.batch import Batch, QueryOutcome, stored_answer
 from service.writer.replication.exchange import ReplicaExchange
 from service.writer.rollback.guard import RollbackGuard
@@ -200,7 +200,7 @@ class Committer:
             return self._appended(transaction, requests)
 
     def _appended(
-        self, transaction: Transaction | ConditionalAppend, requests: Sequence[QueryRequest]
+        self, transaction: Appending, requests: Sequence[QueryRequest]
     ) -> tuple[Head, Batch, list[QueryOutcome]]:
         """Answer in the transaction and commit it, unless there is nothing to commit."""
         batch = Batch(transaction=transaction, state=self.state, entropy=self._entropy)

@@ -24,7 +24,7 @@ async def test_an_export_beyond_the_memory_is_refused_and_one_after_it_is_sent(w
         assert answer.json()["type"].endswith("busy")
         assert int(answer.headers["retry-after"]) >= 1
     assert (await world.call("curator", "GET", PATH)).status_code == 200
-    assert transfers._bound.kept_bytes == 0
+    assert transfers.kept_bytes == 0
 
 
 async def test_one_export_has_room_under_any_bound(world: World) -> None:
@@ -36,7 +36,7 @@ async def test_one_export_has_room_under_any_bound(world: World) -> None:
 async def test_a_refused_export_gives_its_memory_back(world: World) -> None:
     """The export is of a dataset that does not exist."""
     assert (await world.call("curator", "GET", "/v1/datasets/nowhere/budgets/export")).status_code == 404
-    assert world.replica.transfers._bound.kept_bytes == 0
+    assert world.replica.transfers.kept_bytes == 0
 
 
 @pytest.mark.parametrize("is_read", [True, False], ids=["and reads", "and reads no further"])
@@ -61,10 +61,10 @@ async def test_the_memory_of_an_export_is_held_until_its_client_goes_away(
     await client.begun.wait()
     if is_read:
         await until_async(reached.is_set)
-    assert transfers._bound.kept_bytes == EXPORT_BYTES
+    assert transfers.kept_bytes == EXPORT_BYTES
     client.gone.set()
     await served
-    assert transfers._bound.kept_bytes == 0
+    assert transfers.kept_bytes == 0
     gate.set()
 
 

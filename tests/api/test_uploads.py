@@ -110,19 +110,19 @@ async def test_an_upload_waits_for_memory_and_is_refused_when_none_comes(monkeyp
     transfers = Transfers(2**30)
     one, two, three = (spooled(request(CONTENT_TYPES[2], [b"PAR1"], transfers=transfers), CURATOR) for _ in range(3))
     taken = await anext(one)
-    assert transfers._bound.kept_bytes == RECEIVING_BYTES + taken.bounds.memory_bytes
+    assert transfers.kept_bytes == RECEIVING_BYTES + taken.bounds.memory_bytes
     assert taken.bounds.decoded_bytes == 2**20
     with pytest.raises(Busy):
         await anext(two)
     monkeypatch.setattr(uploads, "PATIENCE_S", 30)
     waiting = asyncio.ensure_future(anext(three))
-    await until_async(lambda: transfers._bound.kept_bytes == 2 * RECEIVING_BYTES + taken.bounds.memory_bytes)
+    await until_async(lambda: transfers.kept_bytes == 2 * RECEIVING_BYTES + taken.bounds.memory_bytes)
     await settled()
     assert not waiting.done()
     await one.aclose()  # type: ignore[attr-defined]
     assert (await waiting).bounds == taken.bounds
     await three.aclose()  # type: ignore[attr-defined]
-    assert transfers._bound.kept_bytes == 0
+    assert transfers.kept_bytes == 0
 
 
 async def test_bodies_under_way_are_bounded_too() -> None:
@@ -185,4 +185,4 @@ async def test_a_full_disk_is_named(monkeypatch: pytest.MonkeyPatch, fault: int,
     chunks, *headers = _gzip(bytes(2**19)) if is_packed else ([bytes(2**18), bytes(2**18)],)
     with pytest.raises(DiskFull, match="TMPDIR"):
         await anext(spooled(request("text/csv", chunks, *headers, transfers=transfers), CURATOR))
-    assert (transfers.spools.bytes_held, transfers._bound.kept_bytes) == (0, 0)
+    assert (transfers.spools.bytes_held, transfers.kept_bytes) == (0, 0)

@@ -10,7 +10,7 @@ from typing import Self
 import httpx
 import redis
 
-from service.embedded import attach_valkey
+from service.embedded import EmbeddedValkey
 from service.embedded.home import data_directories, find_home
 from tests.e2e.homes import SurveyHome
 from tests.e2e.http_calls import QUERY, asked, client
@@ -77,8 +77,8 @@ def kill_servers(home: Path) -> None:
     """Kill -9 of the Postgres and the Valkey that run in a home, once both have come back from the kill before."""
     found = find_home(home)
     assert found is not None
-    until(lambda: attach_valkey(home) is not None)
-    with redis.Redis.from_url(str(attach_valkey(home))) as cache:
+    until(lambda: EmbeddedValkey(home).attach() is not None)
+    with redis.Redis.from_url(str(EmbeddedValkey(home).attach())) as cache:
         cache_pid = int(cache.info("server")["process_id"])
     os.kill(int((data_directories(found.state)[0] / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
     os.kill(cache_pid, signal.SIGKILL)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from service.embedded import attach_postgres, attach_valkey
+from service.embedded import EmbeddedPostgres, EmbeddedValkey
 from tests.e2e.asking import Asking, check_answers, kill_servers
 from tests.e2e.homes import Homes, SurveyHome
 from tests.e2e.http_calls import client, get
@@ -47,7 +47,7 @@ def test_a_second_service_on_a_home_outlives_the_first(survey_home: SurveyHome) 
                 asking.await_more(10)
                 asking.end()
                 check_answers(asking, third.url, survey_home)
-    assert (attach_postgres(home), attach_valkey(home)) == (None, None)
+    assert (EmbeddedPostgres(home).attach(), EmbeddedValkey(home).attach()) == (None, None)
 
 
 def test_two_services_begin_one_home_at_once(homes: Homes) -> None:
@@ -98,7 +98,7 @@ def test_a_service_whose_servers_do_not_stay_alive_ends_with_an_error(survey_hom
 def test_commands_name_the_server_that_does_not_answer(survey_home: SurveyHome) -> None:
     """In one line, and nothing is waited for."""
     with served(survey_home.path) as running:
-        url = attach_valkey(survey_home.path)
+        url = EmbeddedValkey(survey_home.path).attach()
         assert url is not None
         with redis.Redis.from_url(url) as cache:
             cache_pid = int(cache.info("server")["process_id"])

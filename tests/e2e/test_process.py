@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from service.cli.app import main
-from service.embedded import attach_postgres, attach_valkey
+from service.embedded import EmbeddedPostgres, EmbeddedValkey
 from service.ledger.model.api_keys import Pepper
 from tests.e2e.homes import CHARGE_UNITS, Homes, SurveyHome
 from tests.e2e.http_calls import ask, client
@@ -63,7 +63,7 @@ def test_a_signal_at_any_instant_of_a_start_leaves_nothing_and_says_nothing(
     statuses = {0} if descendants is None else {0, -signal.SIGTERM}
     assert (process.returncode in statuses, unexpected(complaints)) == (True, [])
     assert living(begun) == set()
-    assert (attach_postgres(home), attach_valkey(home)) == (None, None)
+    assert (EmbeddedPostgres(home).attach(), EmbeddedValkey(home).attach()) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_signal_whose_exception_is_dropped_ends_a_start(
     assert (process.returncode, unexpected(complaints)) == (0, [])
     assert said in ([], ["Starting Postgres, Valkey and the service …\n"])
     assert (home / "pepper").exists() is has_home
-    assert (attach_postgres(home), attach_valkey(home)) == (None, None)
+    assert (EmbeddedPostgres(home).attach(), EmbeddedValkey(home).attach()) == (None, None)
 
 
 COMMANDS = [

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import psycopg
 
-from service.embedded import attach_postgres
+from service.embedded import EmbeddedPostgres
 from tests.e2e.processes import children_of
 from tests.waiting import until
 
@@ -35,13 +35,13 @@ def server_of(client: httpx.Client, parent: int) -> int:
 
 def await_end_of_lease(home: Path, dataset: str) -> None:
     """Wait until the lease of the worker that owned a dataset has run out a while ago."""
-    with psycopg.connect(str(attach_postgres(home)), autocommit=True) as connection:
+    with psycopg.connect(str(EmbeddedPostgres(home).attach()), autocommit=True) as connection:
         until(lambda: connection.execute(OWNER, [dataset, PAST_S]).fetchone() is None)
 
 
 def owner_of(home: Path, parent: int, dataset: str = "survey") -> int:
     """The pid of the worker that owns a dataset, by the address at which it can be reached."""
-    with psycopg.connect(str(attach_postgres(home))) as connection:
+    with psycopg.connect(str(EmbeddedPostgres(home).attach())) as connection:
         row = connection.execute(OWNER, [dataset, 0.0]).fetchone()
     if row is None:
         raise LookupError("no worker owns the dataset")

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from service.embedded.binaries import postgres_candidates
-from service.embedded.postgres import attach
+from service.embedded.postgres import EmbeddedPostgres
 from service.embedded.process import EmbeddedServerError, OsAccount
 
 COLLATION = """
@@ -73,7 +73,7 @@ def test_below_a_closed_directory_everything_is_elsewhere(bench: Any) -> None:
     bench.home = closed / "home"
     for _ in range(2):
         with bench.server() as server:
-            assert attach(bench.home) == server.url_of("sparing")
+            assert EmbeddedPostgres(bench.home).attach() == server.url_of("sparing")
 
     assert mode_of(closed) == 0o700
     if os.geteuid() == 0:

@@ -16,7 +16,7 @@ import pytest
 from service.embedded.binaries import choose_postgres, postgres_candidates
 from service.embedded.home import make_runtime, reachable, remove_runtime
 from service.embedded.lock import HomeInUseError, HomeLock
-from service.embedded.postgres import _mark, attach
+from service.embedded.postgres import EmbeddedPostgres, _mark
 from service.embedded.process import LAUNCHER, EmbeddedServerError, OsAccount, arguments_of, start_child, stop_child
 from tests.rotation import times
 from tests.waiting import until
@@ -143,19 +143,19 @@ def test_a_pid_file_that_means_nothing_is_cleared_away(used: Any, account: OsAcc
 
 def test_another_process_attaches_but_cannot_start(used: Any, start_owner: Callable[..., Any]) -> None:
     """While one process serves, others get its URL by proof; a second supervisor is refused by the holder's pid."""
-    assert attach(used.home) is None
+    assert EmbeddedPostgres(used.home).attach() is None
     owner = start_owner(OWNER, used.home, used.private_root)
     url = owner.hear()
 
-    assert attach(used.home) == url
+    assert EmbeddedPostgres(used.home).attach() == url
     assert used.ask(url, "SELECT 1") == 1
     with pytest.raises(HomeInUseError, match=f"process {owner.process.pid} already runs"):
         used.server().start()
     owner.kill()
     used.await_end()
-    assert attach(used.home) is None
+    assert EmbeddedPostgres(used.home).attach() is None
     with used.server() as server:
-        assert attach(used.home) == server.url_of("sparing")
+        assert EmbeddedPostgres(used.home).attach() == server.url_of("sparing")
 
 
 def test_attaching_asks_the_server_whose_it_is(bench: Any, used: Any) -> None:
@@ -165,8 +165,8 @@ def test_attaching_asks_the_server_whose_it_is(bench: Any, used: Any) -> None:
     with used.server() as other:
         lock = HomeLock(bench.home, "postgres")
         lock.write(Path(used.ask(other.url_of("postgres"), "SHOW unix_socket_directories")))
-        assert attach(bench.home) is None
-        assert attach(used.home) == other.url_of("sparing")
+        assert EmbeddedPostgres(bench.home).attach() is None
+        assert EmbeddedPostgres(used.home).attach() == other.url_of("sparing")
         lock.release()
 
 

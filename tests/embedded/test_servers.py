@@ -8,14 +8,7 @@ import psycopg
 import pytest
 import redis
 
-from service.embedded import (
-    EmbeddedPostgres,
-    EmbeddedServerError,
-    EmbeddedValkey,
-    attach_postgres,
-    attach_valkey,
-    open_servers,
-)
+from service.embedded import EmbeddedPostgres, EmbeddedServerError, EmbeddedValkey, open_servers
 from service.embedded.lock import HomeLock, read_note
 from service.embedded.server import ABSENT_S
 
@@ -30,7 +23,7 @@ def test_servers_that_are_given_are_used_as_they_are(home: Path) -> None:
 
 def test_servers_that_are_not_given_are_embedded(used: Any) -> None:
     """Without URLs both are started and answer; others attach to them; stopping twice ends both once."""
-    assert (attach_postgres(used.home), attach_valkey(used.home)) == (None, None)
+    assert (EmbeddedPostgres(used.home).attach(), EmbeddedValkey(used.home).attach()) == (None, None)
     with open_servers(used.home, None, None, private_root=used.private_root) as servers:
         with psycopg.connect(servers.database_url) as connection, redis.Redis.from_url(servers.redis_url) as client:
             assert connection.execute("SELECT current_database()").fetchone() == ("sparing",)
@@ -38,17 +31,17 @@ def test_servers_that_are_not_given_are_embedded(used: Any) -> None:
         attached = open_servers(used.home, None, None, private_root=used.private_root, meanwhile=pytest.fail)
         assert attached == servers
         attached.stop()
-        assert attach_postgres(used.home) == servers.database_url
-        assert attach_valkey(used.home) == servers.redis_url
+        assert EmbeddedPostgres(used.home).attach() == servers.database_url
+        assert EmbeddedValkey(used.home).attach() == servers.redis_url
         servers.stop()
-        assert (attach_postgres(used.home), attach_valkey(used.home)) == (None, None)
+        assert (EmbeddedPostgres(used.home).attach(), EmbeddedValkey(used.home).attach()) == (None, None)
 
 
 def test_one_that_another_process_runs_is_used_beside_one_that_is_started(used: Any) -> None:
     """A service that was given a database shares its cache with a command that was not."""
     cache = EmbeddedValkey(used.home, private_root=used.private_root)
     with cache, open_servers(used.home, None, None, private_root=used.private_root) as servers:
-        assert servers.redis_url == attach_valkey(used.home)
+        assert servers.redis_url == EmbeddedValkey(used.home).attach()
         assert used.ask(servers.database_url, "SELECT 1") == 1
 
 
@@ -101,8 +94,8 @@ def test_only_the_missing_one_is_embedded(home: Path, private_root: Path) -> Non
     """A given database leaves the cache to be embedded, and needs no data directory."""
     with open_servers(home, "postgresql://there/db", None, private_root=private_root) as servers:
         assert servers.database_url == "postgresql://there/db"
-        assert servers.redis_url == attach_valkey(home)
-        assert attach_postgres(home) is None
+        assert servers.redis_url == EmbeddedValkey(home).attach()
+        assert EmbeddedPostgres(home).attach() is None
 
     assert list(home.glob("pgdata-*")) == []
 
@@ -117,7 +110,7 @@ def test_they_come_up_beside_each_other_and_beside_what_is_done_meanwhile(used: 
 
     with open_servers(used.home, None, None, private_root=used.private_root, meanwhile=look) as servers:
         assert under_way == [True, True]
-        assert attach_postgres(used.home) == servers.database_url
+        assert EmbeddedPostgres(used.home).attach() == servers.database_url
 
 
 def test_nothing_stays_when_what_is_done_meanwhile_fails(used: Any) -> None:

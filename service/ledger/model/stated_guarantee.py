@@ -5,7 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import BaseModel, Field, TypeAdapter, model_validator
 
 from service.accounting.accountings import Accounting
 from service.accounting.conversions import ORDER_MAX
@@ -14,6 +14,10 @@ from service.numerals import DECIMAL
 from service.query.schema import ClosedModel, doc
 
 PositiveDecimal = Annotated[Decimal, DECIMAL, Field(gt=0, allow_inf_nan=False, max_digits=60)]
+
+
+class Stated(BaseModel, extra="forbid", frozen=True):
+    """A part of a registration as it is stated, with no other members."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +32,7 @@ class GuaranteeMismatch(ValueError):
     """A guarantee that the accounting cannot give."""
 
 
-class StatedGuarantee(ClosedModel):
+class StatedGuarantee(Stated):
     """(epsilon, delta)-differential privacy, or rho of the accounting, or epsilon alone where that is `pure`.
 
     For each individual, over everything ever released.
@@ -75,14 +79,14 @@ StatedConversion = Annotated[
 ]
 
 
-class StatedConcentrated(ClosedModel):
+class StatedConcentrated(Stated):
     """Zero-concentrated differential privacy."""
 
     kind: Annotated[Literal["zcdp"], doc("`zcdp`.")]
     conversion: StatedConversion = "optimal"
 
 
-class StatedRenyi(ClosedModel):
+class StatedRenyi(Stated):
     """Rényi differential privacy of one order."""
 
     kind: Annotated[Literal["rdp"], doc("`rdp`.")]
@@ -94,7 +98,7 @@ class StatedRenyi(ClosedModel):
     conversion: StatedConversion = "optimal"
 
 
-class StatedPure(ClosedModel):
+class StatedPure(Stated):
     """Pure differential privacy, for queries with Laplace noise alone."""
 
     kind: Annotated[Literal["pure"], doc("`pure`.")]

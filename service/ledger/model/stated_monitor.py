@@ -6,11 +6,11 @@ from typing import Annotated
 from pydantic import Field
 
 from service.accounting.monitor import TICKS_MAX
-from service.ledger.model.stated_guarantee import PositiveDecimal
-from service.query.schema import ClosedModel, doc
+from service.ledger.model.stated_guarantee import PositiveDecimal, Stated
+from service.query.schema import doc
 
 
-class StatedMonitor(ClosedModel):
+class StatedMonitor(Stated):
     """A continual count of the exhausted, paid from a reserve of each individual's limit."""
 
     rho: Annotated[

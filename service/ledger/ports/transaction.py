@@ -33,16 +33,37 @@ from service.query.keys import Key
 from service.query.schema import Schema
 
 
-class Transaction(Protocol):
-    """One dataset at one instant. Locked transactions are serial; leaving without `commit` undoes everything."""
+class Appending(Protocol):
+    """The way in which queries are answered: entries and answers are appended, and made durable by one commit."""
 
     @property
     def head(self) -> Head:
-        """The head as read, and moved along by what this transaction writes."""
+        """The head as read or assumed, and moved along by what is written."""
 
     @property
     def known(self) -> Known:
-        """The stored answers and entries of the queries that the transaction was opened for."""
+        """The stored answers and entries of the queries that it was opened for; nothing where they must be new."""
+
+    def append(
+        self,
+        entries: Sequence[LedgerEntry],
+        answers: Sequence[AnswerRecord],
+        worst_cases: Mapping[UUID, int],
+        parameters: Sequence[KeptParameters] = (),
+    ) -> None:
+        """Append entries and answers, add `worst_cases` units per analyst, and move the head (fenced).
+
+        Parameters are kept unless those of their analyst and hash are.
+
+        A store may send all of it with the commit; a head that has moved meanwhile then shows as CommitUnclear.
+        """
+
+    def commit(self) -> None:
+        """Make it durable. Raises CommitRejected, and CommitUnclear when no clear reply came."""
+
+
+class Transaction(Appending, Protocol):
+    """One dataset at one instant. Locked transactions are serial; leaving without `commit` undoes everything."""
 
     def registration(self) -> DatasetRecord:
         """The dataset's registration as it stands."""
@@ -167,20 +188,6 @@ class Transaction(Protocol):
         At most `limit`, and none that comes after `bytes_max` bytes of keys.
         """
 
-    def append(
-        self,
-        entries: Sequence[LedgerEntry],
-        answers: Sequence[AnswerRecord],
-        worst_cases: Mapping[UUID, int],
-        parameters: Sequence[KeptParameters] = (),
-    ) -> None:
-        """Append entries and answers, add `worst_cases` units per analyst, and move the head (fenced).
-
-        Parameters are kept unless those of their analyst and hash are.
-
-        A store may send all of it with the commit; a head that has moved meanwhile then shows as CommitUnclear.
-        """
-
     def add_individuals(
         self,
         slots: NDArray[np.int64],
@@ -247,9 +254,6 @@ class Transaction(Protocol):
     def fence_off(self, fence: int, joining_units: int) -> None:
         """Raise the fence, so that a process that read the head before appends no more, and `joining_units`."""
 
-    def commit(self) -> None:
-        """Make it durable. Raises CommitRejected, and CommitUnclear when no clear reply came."""
-
 
 class LongAct(Transaction, Protocol):
     """A transaction that writes records while queries are answered: the dataset's row is not locked before `lock`.
@@ -265,33 +269,11 @@ class LongAct(Transaction, Protocol):
         """Lock the dataset and read its head again. From here on this is a locked transaction; call it once."""
 
 
-class ConditionalAppend(Protocol):
+class ConditionalAppend(Appending, Protocol):
     """Entries for a dataset whose head is assumed to be known: no lock is held before they are sent.
 
     Committed in one round trip, and only if the head's sequence, hash, fence, epoch and data version are still those,
     no key that was asked is taken, and no query that may be reused was answered in this epoch. A store may refuse to
-    leave a key that was asked without an answer.
+    leave a key that was asked without an answer. At least one entry is appended; `commit` raises HeadMoved too, when an
+    assumption does not hold, or nothing was appended.
     """
-
-    @property
-    def head(self) -> Head:
-        """The head as assumed, and moved along by `append`."""
-
-    @property
-    def known(self) -> Known:
-        """Nothing: the queries are assumed to be new."""
-
-    def append(
-        self,
-        entries: Sequence[LedgerEntry],
-        answers: Sequence[AnswerRecord],
-        worst_cases: Mapping[UUID, int],
-        parameters: Sequence[KeptParameters] = (),
-    ) -> None:
-        """Append as `Transaction.append` does; at least one entry."""
-
-    def commit(self) -> None:
-        """Make it durable. Raises CommitRejected, and CommitUnclear when no clear reply came.
-
-        Raises HeadMoved when an assumption does not hold, or nothing was appended.
-        """

@@ -22,7 +22,7 @@ from typing import Final, NoReturn
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from service.embedded.launch import end_with
+from service.embedded.launch import end_with, ignore_signals
 from service.engine.ingest.problems import RowsProblem
 from service.engine.ingest.reader import NDJSON, read_rows
 from service.ledger.ports.row_reader import ReaderHere, ReadRequest
@@ -53,8 +53,7 @@ _KIB: Final = 1024
 
 def main(descriptor: int) -> None:
     """Serve the owner at the other end of this socket until it is closed."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+    ignore_signals()
     os.nice(_NICENESS)
     _prepare()
     gc.freeze()  # a collection in a fork would copy every page with an object of a module

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from service.background import lower_priority
-from service.embedded.launch import end_with
+from service.embedded.launch import end_with, ignore_signals
 from service.ledger.ports.shards import LANES, Lane
 from service.query.division import ShardPlace
 from service.store.shards.messages import MessageLane
@@ -34,12 +34,6 @@ def main(descriptors: Sequence[tuple[int, int, int]], owner_pid: int) -> None:
     threading.Thread(target=worker.serve_slowly, name="shard-records", args=(lanes["records"],), daemon=True).start()
     threading.Thread(target=worker.serve, name="shard-accounts", args=(lanes["accounts"],), daemon=True).start()
     worker.serve(lanes["queries"])
-
-
-def ignore_signals() -> None:
-    """Ignore the signals that end a service; the coordinator handles them."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
 
 
 def lanes_at(descriptors: Sequence[tuple[int, int, int]]) -> dict[Lane, MessageLane]:

@@ -10,7 +10,7 @@ hold something. So one principal cannot keep the others out, whatever it asks fo
 import threading
 from collections import Counter
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -84,6 +84,16 @@ class MemoryBound:
                 del self._working[worker]
             self.kept_bytes -= cost.kept_bytes
             self.requests -= 1
+
+    @contextmanager
+    def holding(self, principal: Hashable, held_bytes: int) -> Iterator[None]:
+        """Hold so many bytes beside all costs. Raises as `admit`."""
+        cost = PublicCost(time_ns=0, kept_bytes=held_bytes, working_bytes=0)
+        self.admit(principal, cost)
+        try:
+            yield
+        finally:
+            self.release(principal, cost)
 
 
 MEMORY_BYTES_MAX: Final = 2**31
@@ -194,17 +204,14 @@ class Admission:
     @contextmanager
     def holding(self, principal: Hashable, held_bytes: int) -> Iterator[None]:
         """Hold memory for a request that has no cost yet, because it is still coming. Raises InvalidRequest, Busy."""
-        cost = PublicCost(time_ns=0, kept_bytes=held_bytes, working_bytes=0)
-        try:
-            self.memory.admit(principal, cost)
-        except RequestTooLarge as error:
-            raise _too_large(error) from None
-        except MemoryFull:
-            raise Busy from None
-        try:
+        with ExitStack() as held:
+            try:
+                held.enter_context(self.memory.holding(principal, held_bytes))
+            except RequestTooLarge as error:
+                raise _too_large(error) from None
+            except MemoryFull:
+                raise Busy from None
             yield
-        finally:
-            self.memory.release(principal, cost)
 
 
 def _refusal(error: RequestTooCostly | ScheduleFull | Unavailable) -> WorkflowError:

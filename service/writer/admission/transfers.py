@@ -4,11 +4,8 @@ Were it shared with queries, an analyst would see by a refusal how large an uplo
 many individuals there are. A principal may take as much as it leaves for all others, as with queries.
 """
 
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
 from typing import Final
 
-from service.query.cost import PublicCost
 from service.writer.admission.admission import MemoryBound
 from service.writer.admission.spools import SpoolBounds, Spools
 
@@ -21,13 +18,13 @@ _BYTES_OF_TEXT_BYTE: Final = 40
 """A row of two bytes of CSV takes eighty of memory."""
 
 
-class Transfers:
+class Transfers(MemoryBound):
     """Counts what uploads and exports hold. Thread-safe."""
 
     def __init__(self, bytes_max: int, spools: SpoolBounds | None = None) -> None:
         """Half of `bytes_max` is the most of one principal; `spools` bounds what is on disk."""
-        self.bytes_max, self.spools = bytes_max, Spools(spools)
-        self._bound = MemoryBound(bytes_max)
+        super().__init__(bytes_max)
+        self.spools = Spools(spools)
 
     @property
     def export_bytes(self) -> int:
@@ -38,13 +35,3 @@ class Transfers:
         """The most memory that the upload of such a body may take while it is read: of text, by its length."""
         most = self.bytes_max * 9 // 32  # so that two principals have room for one each, and for small ones beside
         return min(most, _TEXT_BYTES + _BYTES_OF_TEXT_BYTE * body_bytes) if is_text else most
-
-    @contextmanager
-    def holding(self, principal: Hashable, held_bytes: int) -> Iterator[None]:
-        """Hold so many bytes. Raises MemoryFull where there is no room now, RequestTooLarge where there never is."""
-        cost = PublicCost(time_ns=0, kept_bytes=held_bytes, working_bytes=0)
-        self._bound.admit(principal, cost)
-        try:
-            yield
-        finally:
-            self._bound.release(principal, cost)

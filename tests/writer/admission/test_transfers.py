@@ -27,8 +27,8 @@ def test_all_together_keep_within_the_bound() -> None:
                 stack.enter_context(transfers.holding(f"curator {number // 10}", 200 * MIB))
             except MemoryFull:
                 continue
-        assert 1400 * MIB < transfers._bound.kept_bytes <= 2048 * MIB
-    assert transfers._bound.kept_bytes == 0
+        assert 1400 * MIB < transfers.kept_bytes <= 2048 * MIB
+    assert transfers.kept_bytes == 0
 
 
 def test_a_principal_has_room_for_small_uploads_and_exports_beside_its_largest() -> None:

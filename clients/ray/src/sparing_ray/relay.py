@@ -18,10 +18,10 @@ from typing import Any, Final, NoReturn
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from service.embedded.launch import end_with
+from service.embedded.launch import end_with, ignore_signals
 from service.ledger.ports.shards import LANES
 from service.store.shards.messages import MessageLane, packed
-from service.store.shards.worker import ignore_signals, lanes_at
+from service.store.shards.worker import lanes_at
 from sparing_ray.actor import MAX_RESTARTS, ShardActor, versions
 
 START_S: Final = 60.0
