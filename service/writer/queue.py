@@ -39,21 +39,9 @@ Look = Callable[[DatasetState], Result]
 """Copies what it needs of the state, and changes nothing."""
 
 
-@dataclass(slots=True)
-class _Reserved:
-    """Submissions whose slots have come; they share one commit."""
-
-    submissions: Sequence[Submission]
-
-
-@dataclass(slots=True)
-class _Job:
-    """An operation, a look or a catch-up, run in the same queue."""
-
-    run: Callable[[], None]
-
-
-_Item = Submission | _Reserved | _Job | None
+_Job = Callable[[], None]
+"""An operation, a look, a catch-up, or an answer to submissions whose slots have come, run in the same queue."""
+_Item = Submission | _Job | None
 WhenFree = Callable[[Callable[[int], None], Hashable], None]
 """Calls what it is given, for a principal, when no query is worked on, with the beginning of that slot."""
 
@@ -130,7 +118,7 @@ class WriterQueue:
         """Work on submissions whose slots have come, next and in one transaction."""
         with self._lock:
             if self.is_open:
-                self._queue.put(_Reserved(jobs))
+                self._queue.put(partial(self._answer, jobs))
                 return
         for submission in jobs:
             submission.fail(Unavailable())
@@ -164,7 +152,7 @@ class WriterQueue:
     def submit_look(self, look: Look[Result]) -> Future[Result]:
         """Queue a look at the state; so short, it waits for no free slot. Raises Busy."""
         future: Future[Result] = Future()
-        self._enqueue(_Job(partial(_settle, future, lambda: look(self._state))))
+        self._enqueue(partial(_settle, future, lambda: look(self._state)))
         return future
 
     def end(self) -> None:
@@ -191,10 +179,8 @@ class WriterQueue:
                 continue
             if self._turns.heap:
                 self._answer_waiting()
-            if isinstance(item, _Reserved):
-                self._answer(item.submissions)
-            elif isinstance(item, _Job):
-                item.run()
+            if item is not None:
+                item()
             else:
                 running = False
                 while self._turns.heap:
@@ -219,8 +205,7 @@ class WriterQueue:
             self._copy_checkpoint_if_idle()
         elif is_due and not self._is_copy_waiting and self.when_free is not None:
             self._is_copy_waiting = True
-            copying = _Job(self._copy_checkpoint_if_idle)
-            self.when_free(lambda _: self._enqueue_or_fail(copying, Future()), self._own)
+            self.when_free(lambda _: self._enqueue_or_fail(self._copy_checkpoint_if_idle, Future()), self._own)
         if is_last:
             self.checkpoints.end()
             self._state.shards.close()
@@ -257,7 +242,7 @@ class WriterQueue:
 
     def _job(self, task: Callable[[], Result], principal: Hashable) -> Future[Result]:
         future: Future[Result] = Future()
-        job = _Job(partial(_settle, future, task))
+        job = partial(_settle, future, task)
         if self.when_free is None:
             self._enqueue(job)
         else:
