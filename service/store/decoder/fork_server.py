@@ -14,7 +14,6 @@ import resource
 import selectors
 import signal
 import socket
-import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
@@ -25,21 +24,10 @@ import pyarrow.csv as pa_csv
 from service.embedded.launch import end_with, ignore_signals
 from service.engine.ingest.problems import RowsProblem
 from service.engine.ingest.reader import NDJSON, read_rows
+from service.incidents import kind_of, places_of
 from service.ledger.ports.row_reader import ReaderHere, ReadRequest
 from service.query.schema import IndividualsTable
-from service.store.decoder.messages import (
-    FIRST_ROWS,
-    REQUEST,
-    Ended,
-    Failed,
-    Message,
-    NoRoom,
-    OutOfMemory,
-    Read,
-    ReadFirst,
-    Refused,
-    line_of,
-)
+from service.store.decoder.messages import FIRST_ROWS, REQUEST, Ended, Failed, Message, Read, Refused, Told, line_of
 from service.store.decoder.rows_file import write_rows
 
 SECONDS_MAX: Final = 900
@@ -47,7 +35,6 @@ SECONDS_MAX: Final = 900
 DESCRIPTORS: Final = 3
 """The files of each upload: its bytes; one with the request, which the rows replace; and a socket for the messages."""
 _NICENESS: Final = 10
-_FRAMES_MAX: Final = 8
 _KIB: Final = 1024
 
 
@@ -143,15 +130,15 @@ def decoded(source: io.BufferedReader, target: io.BufferedRandom) -> Message:
             return Read(counts=write_rows(ReaderHere().read(source, request), target))
         target.write(FIRST_ROWS.dump_json(ReaderHere().read_first(source, request)))
         target.flush()
-        return ReadFirst()
+        return Told(kind="read first")
     except RowsProblem as problem:
         return Refused(errors=problem.errors, counts=problem.counts)
     except (MemoryError, SystemError):  # the latter from libraries that get no memory and do not say so
-        return OutOfMemory()
+        return Told(kind="out of memory")
     except OSError as error:  # of the two files; what an upload makes of reading it is a RowsProblem
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            return NoRoom()
-        return OutOfMemory() if error.errno == errno.EFBIG else failed(error, is_passing=True)
+            return Told(kind="no room")
+        return Told(kind="out of memory") if error.errno == errno.EFBIG else failed(error, is_passing=True)
     except Exception as error:  # noqa: BLE001 - the owner hears of it
         return failed(error, is_passing=False)
 
@@ -168,10 +155,8 @@ def limit(memory_bytes: int, seconds: int) -> None:
 
 
 def failed(error: BaseException, *, is_passing: bool) -> Failed:
-    """The kind of an error and the places in the code where it arose, but nothing of its text."""
-    frames = traceback.extract_tb(error.__traceback__)[-_FRAMES_MAX:]
-    places = " < ".join(f"{Path(frame.filename).stem}.{frame.name}:{frame.lineno}" for frame in reversed(frames))
-    return Failed(error=f"{type(error).__module__}.{type(error).__qualname__}", place=places, is_passing=is_passing)
+    """The kind of an error and its places in the code, not a word of what it said."""
+    return Failed(error=kind_of(error), place=places_of(error), is_passing=is_passing)
 
 
 def _prepare() -> None:

@@ -5,8 +5,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from service.engine.ingest import FirstRows
-from service.engine.ingest.problems import ErrorCounts, RowError
+from service.engine.ingest import ErrorCounts, FirstRows, RowError
 from service.engine.ingest.rows import RowCounts
 from service.ledger.ports.row_reader import FirstRowsRequest, ReadRequest
 
@@ -23,10 +22,10 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadFirst:
-    """The first rows are read, and in the file as JSON."""
+class Told:
+    """The first rows are in the file as JSON; the upload needs more memory than its limit; its folder has no room."""
 
-    kind: Literal["read first"] = "read first"
+    kind: Literal["read first", "out of memory", "no room"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,20 +35,6 @@ class Refused:
     kind: Literal["refused"] = "refused"
     errors: tuple[RowError, ...]
     counts: ErrorCounts | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutOfMemory:
-    """The upload needs more memory than its limit."""
-
-    kind: Literal["out of memory"] = "out of memory"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoRoom:
-    """The folder of uploads has no room for the rows."""
-
-    kind: Literal["no room"] = "no room"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +57,7 @@ class Ended:
     peak_bytes: int
 
 
-Message = Annotated[Read | ReadFirst | Refused | OutOfMemory | NoRoom | Failed | Ended, Field(discriminator="kind")]
+Message = Annotated[Read | Told | Refused | Failed | Ended, Field(discriminator="kind")]
 
 Request = ReadRequest | FirstRowsRequest
 REQUEST: Final[TypeAdapter[Request]] = TypeAdapter(Annotated[Request, Field(discriminator="kind")])

@@ -34,12 +34,10 @@ from service.store.decoder.messages import (
     Ended,
     Failed,
     Message,
-    NoRoom,
-    OutOfMemory,
     Read,
-    ReadFirst,
     Refused,
     Request,
+    Told,
 )
 from service.store.decoder.rows_file import mapped_rows
 from service.writer.admission.spools import refusing_a_full_disk
@@ -120,8 +118,8 @@ class DecoderProcess:
                 raise DecoderFault("the first rows of a decoder cannot be read") from error
 
     @contextmanager
-    def _decoded(self, source: BinaryIO, request: Request) -> Iterator[tuple[Read | ReadFirst, BinaryIO]]:
-        """The message of a decoder that has read what the request asks for, and the file with the rows."""
+    def _decoded(self, source: BinaryIO, request: Request) -> Iterator[tuple[Message, BinaryIO]]:
+        """The message of a decoder that has read the request, and the file with the rows."""
         with ExitStack() as stack:
             with refusing_a_full_disk():
                 rows = stack.enter_context(tempfile.TemporaryFile())
@@ -134,7 +132,7 @@ class DecoderProcess:
                     self._hand_over([file.fileno(), rows.fileno(), theirs.fileno()])
                 outcome, ended = _heard(ours, self._end_stopped)
             self.peak_bytes = max(self.peak_bytes, ended.peak_bytes)
-            if not isinstance(outcome, Read | ReadFirst) or ended.exit_code != 0:
+            if outcome is None or outcome.kind not in {"read", "read first"} or ended.exit_code != 0:
                 raise _refusal(outcome, ended, request)
             yield outcome, rows
 
@@ -260,9 +258,9 @@ def _refusal(outcome: Message | None, ended: Ended, request: Request) -> Excepti
     match outcome:
         case Refused():
             return RowsProblem(outcome.errors, outcome.counts)
-        case OutOfMemory():
+        case Told(kind="out of memory"):
             return _too_large(request)
-        case NoRoom():
+        case Told(kind="no room"):
             return DiskFull()
         case Failed():
             fault = DecoderFault(f"{outcome.error} at {outcome.place}")
