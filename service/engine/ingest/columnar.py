@@ -118,6 +118,13 @@ def arrow_batches(source: BinaryIO, choose: Choose, size: Counter) -> Iterator[p
         raise RowsProblem.of("the body is not a readable Arrow stream") from error
 
 
+BATCHES: Final = {
+    "application/vnd.apache.parquet": parquet_batches,
+    "application/vnd.apache.arrow.stream": arrow_batches,
+}
+"""How the files are read, by media type."""
+
+
 def _named(batch: pa.RecordBatch, found: Mapping[str, str]) -> pa.RecordBatch:
     return batch.select(list(found)).rename_columns(list(found.values()))
 

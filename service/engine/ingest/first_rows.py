@@ -14,17 +14,12 @@ from typing import BinaryIO, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from service.engine.ingest.columnar import INDEX, arrow_batches, is_unread, parquet_batches
+from service.engine.ingest.columnar import BATCHES, INDEX, is_unread
 from service.engine.ingest.csv_text import COLUMNS_MAX
 from service.engine.ingest.names import Names
 from service.engine.ingest.problems import RowsProblem
 from service.engine.ingest.rows import FirstRows
 
-BATCHES: Final = {
-    "application/vnd.apache.parquet": parquet_batches,
-    "application/vnd.apache.arrow.stream": arrow_batches,
-}
-"""By media type, the function that reads a file."""
 ROWS_MAX: Final = 100_000
 CSV_BYTES_MAX: Final = 2**22
 """The most bytes that the first rows take as CSV, with the header."""

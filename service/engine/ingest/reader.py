@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from service.arrays import Codes, Mask
-from service.engine.ingest.columnar import arrow_batches, declared, parquet_batches
+from service.engine.ingest.columnar import BATCHES, declared
 from service.engine.ingest.columns import Coded, LimitReader, Report, WrongType, code_column, nulls_of, text_of
 from service.engine.ingest.csv_text import csv_batches, lines_of_rows
 from service.engine.ingest.keys import ArrowKeys, compared_keys
@@ -40,9 +40,7 @@ from service.query.vector_columns import vectors_of
 
 CSV = "text/csv"
 NDJSON = "application/x-ndjson"
-PARQUET = "application/vnd.apache.parquet"
-ARROW = "application/vnd.apache.arrow.stream"
-CONTENT_TYPES = (CSV, NDJSON, PARQUET, ARROW)
+CONTENT_TYPES = (CSV, NDJSON, *BATCHES)
 _KEY_TYPES: JsonTypes = frozenset({str, int})
 
 
@@ -90,10 +88,8 @@ def _batches(
     if content_type == NDJSON:
         types = {table.key: _KEY_TYPES} | {name: _json_types(column) for name, column in table.columns.items()}
         return ndjson_batches(source, types, problems, form.columns)
-    if content_type == PARQUET:
-        return parquet_batches(source, declared(names, vectors), size)
-    if content_type == ARROW:
-        return arrow_batches(source, declared(names, vectors), size)
+    if content_type in BATCHES:
+        return BATCHES[content_type](source, declared(names, vectors), size)
     raise ValueError(f"the content type must be one of {', '.join(CONTENT_TYPES)}")
 
 
