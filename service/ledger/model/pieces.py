@@ -105,20 +105,12 @@ class Quantities:
         is_other = self.touched != slot
         if bool(is_other.all()):
             return None
-        return Quantities(
-            measure=self.measure,
+        return replace(
+            self,
             touched=self.touched[is_other],
             active=self.active[is_other],
             amounts=kept(is_other, self.amounts),
             norms_before=None if self.norms_before is None else self.norms_before[is_other],
-        )
-
-    def between(self, start: int, end: int) -> "Quantities":
-        """The quantities at the places from `start` up to `end`."""
-        touched, active, amounts = self.touched[start:end], self.active[start:end], self.amounts[start:end]
-        norms_before = None if self.norms_before is None else self.norms_before[start:end]
-        return Quantities(
-            measure=self.measure, touched=touched, active=active, amounts=amounts, norms_before=norms_before
         )
 
     @property
@@ -139,14 +131,13 @@ class Quantities:
         place = int(np.searchsorted(self.touched, slot))
         if place == self.touched.size or int(self.touched[place]) != slot:
             return OwnOutcome("untouched", 0, 0)
-        part = self.between(place, place + 1)
-        units, asked_units = int(part.prices(law)[0]), int(part.asked_prices(law)[0])
+        amount, whole = self.amounts[place : place + 1], self.whole[place : place + 1]
+        units, asked_units = (int(prices_of(self.measure, each, law)[0]) for each in (amount, whole))
         if not self.active[place]:
             return OwnOutcome("left_out", 0, asked_units)
         if law.is_free:
             return OwnOutcome("counted", 0, 0)
-        is_whole = part.norms_before is None or bool(part.norms_before[0] == part.amounts[0])
-        return OwnOutcome("charged" if is_whole else "shortened", units, asked_units)
+        return OwnOutcome("charged" if amount[0] == whole[0] else "shortened", units, asked_units)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
