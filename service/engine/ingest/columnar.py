@@ -8,7 +8,7 @@ and only then is the piece expanded to a plain array.
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import BinaryIO, Final, Protocol
+from typing import BinaryIO, Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from service.arrays import Integers
 from service.engine.ingest.names import Names
 from service.engine.ingest.problems import Problems, RowsProblem
-from service.engine.ingest.upload_size import PIECE_BYTES, PIECE_ROWS
+from service.engine.ingest.upload_size import PIECE_BYTES, PIECE_ROWS, Counter
 from service.engine.ingest.vectors import is_listed
 
 _BUFFER_BYTES: Final = 2**20  # of a column of Parquet, read at a time
@@ -40,16 +40,6 @@ _UNREADABLE: Final = (
     OverflowError,
     UnicodeDecodeError,
 )
-
-
-class Counter(Protocol):
-    """Counts rows and bytes before they are decoded, and may refuse them with a RowsProblem."""
-
-    def announce(self, rows: int, decoded_bytes: int = 0) -> None:
-        """Note that this many rows come next, and how many bytes they have where that is known."""
-
-    def decode(self, decoded_bytes: int) -> None:
-        """Note that this many bytes are about to be expanded."""
 
 
 Choose = Callable[[pa.Schema], Mapping[str, str]]

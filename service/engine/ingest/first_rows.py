@@ -19,6 +19,7 @@ from service.engine.ingest.csv_text import COLUMNS_MAX
 from service.engine.ingest.names import Names
 from service.engine.ingest.problems import RowsProblem
 from service.engine.ingest.rows import FirstRows
+from service.engine.ingest.upload_size import Counter
 
 ROWS_MAX: Final = 100_000
 CSV_BYTES_MAX: Final = 2**22
@@ -51,8 +52,11 @@ def read_first_rows(source: BinaryIO, content_type: str) -> FirstRows:
     )
 
 
-class _Look:
-    """The lines so far, the header first. This counter refuses no file for its size: it bounds the lines itself."""
+class _Look(Counter):
+    """The lines so far, the header first. It counts them itself, and so takes a file of any size.
+
+    Rows that do not fit are not read, and no more than a piece is expanded at a time.
+    """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -61,12 +65,6 @@ class _Look:
         self._csv_bytes = 0
         self._line = io.StringIO()
         self._writer = csv.writer(self._line)
-
-    def announce(self, rows: int, decoded_bytes: int = 0) -> None:
-        """Refuse nothing: rows that do not fit are not read."""
-
-    def decode(self, decoded_bytes: int) -> None:
-        """Refuse nothing: no more than a piece is expanded at a time."""
 
     def choose(self, schema: pa.Schema) -> Mapping[str, str]:
         """The columns that have one value in each row and can be written as text. Raises RowsProblem."""

@@ -36,8 +36,18 @@ BOUNDS: Final = UploadBounds()
 """The bounds of an upload for which no others are stated."""
 
 
-class UploadSize:
-    """Counts the rows and bytes of one upload. Every refusal says what is too large, and how large it may be."""
+class Counter:
+    """Counts what is about to be decoded, and may refuse it by a RowsProblem; this one takes any number."""
+
+    def announce(self, rows: int, decoded_bytes: int = 0) -> None:
+        """Note that these many rows come next, of these many bytes where that is known."""
+
+    def decode(self, decoded_bytes: int) -> None:
+        """Note that these many bytes are about to be expanded."""
+
+
+class UploadSize(Counter):
+    """Counts one upload. Every refusal says what is too large, and what the most is."""
 
     def __init__(self, table: Table, bounds: UploadBounds) -> None:
         codings, vectors = codings_of(table.columns), vectors_of(table.columns)
