@@ -10,7 +10,7 @@ import psycopg
 
 from service.store.fault_words import words_of
 from service.store.postgres.refused_writes import refusal
-from service.store.postgres.registrations import DatabaseUnusable
+from service.store.postgres.registrations import DatabaseUnusable, kept_proof, revision_in
 
 _CONNECT_TIMEOUT_S: Final = 5
 _ROUNDS: Final = 5
@@ -56,9 +56,6 @@ def _look(session: "psycopg.Connection[tuple[Any, ...]]") -> DatabaseCondition:
     session.autocommit = False
     refused = refusal(session)
     session.autocommit = True
-    begun = session.execute("SELECT to_regclass('pepper') IS NOT NULL").fetchall()[0][0]
-    proofs = session.execute("SELECT salt, proof FROM pepper").fetchall() if begun else []
-    schemas = session.execute("SELECT version_num FROM alembic_version").fetchall() if begun else []
     values = {name: session.execute(f"SHOW {name}".encode()).fetchall()[0][0] for name in _DURABLE}
     return DatabaseCondition(
         version=str(session.execute("SHOW server_version").fetchall()[0][0]),
@@ -66,10 +63,10 @@ def _look(session: "psycopg.Connection[tuple[Any, ...]]") -> DatabaseCondition:
         round_trip_ms=median(trips) * 1000,
         commit_ms=None if refused is not None else median(_commit(session) for _ in range(_ROUNDS)) * 1000,
         clock_ahead_s=median(ahead),
-        schema=schemas[0][0] if schemas else None,
+        schema=revision_in(session),
         refusal=refused,
         weak=[f"{name} = {value}" for name, value in values.items() if value in {"off", "local"}],
-        pepper=(bytes(proofs[0][0]), bytes(proofs[0][1])) if proofs else None,
+        pepper=kept_proof(session),
     )
 
 

@@ -22,7 +22,7 @@ from psycopg.errors import InsufficientPrivilege, ObjectInUse
 from service.embedded.binaries import major_of, postgres_candidates
 from service.embedded.process import EmbeddedServerError
 from service.store.fault_words import words_of
-from service.store.postgres.registrations import DatabaseUnusable
+from service.store.postgres.registrations import DatabaseUnusable, kept_proof, revision_in
 
 _MAINTENANCE: Final = "postgres"
 _CONNECT_TIMEOUT_S: Final = 10
@@ -78,14 +78,12 @@ def dump(database_url: str, target: Path) -> Dumped:
         connection.read_only = True
         major = connection.info.server_version // 10_000
         ((snapshot,),) = connection.execute("SELECT pg_export_snapshot()").fetchall()
-        if not connection.execute("SELECT to_regclass('alembic_version')").fetchall()[0][0]:
+        schema, pepper = revision_in(connection), kept_proof(connection)
+        if schema is None:
             raise DatabaseUnusable("the database has no tables of this service: nothing was backed up")
-        ((schema,),) = connection.execute("SELECT version_num FROM alembic_version").fetchall()
         heads = [DumpedHead(dataset=n, sequence=s, fence=f, acts=a) for n, s, f, a in connection.execute(_HEADS)]
-        proofs = connection.execute("SELECT salt, proof FROM pepper").fetchall()
         options = ["--format=custom", "--no-owner", "--no-unlogged-table-data", "--exclude-table-data=sign_ins"]
         _run("pg_dump", major, database_url, [*options, f"--snapshot={snapshot}", f"--file={target}"])
-    pepper = (bytes(proofs[0][0]), bytes(proofs[0][1])) if proofs else None
     return Dumped(postgres=major, schema=schema, pepper=pepper, heads=heads)
 
 

@@ -192,9 +192,9 @@ def migrate(
     known = _known(folder)
     with _connected(database_url, wait_s) as guard, _told_in_one_line():
         guard.execute("SELECT pg_advisory_lock(%s)", [_ONE_AT_A_TIME])
-        found = _revision(guard)
+        found = revision_in(guard)
         check_known(found, folder=folder)
-        if not _is_begun(guard):
+        if kept_proof(guard) is None:
             begins()
         if found == known[-1]:
             tell(f"the database has schema {found}, the newest: nothing to do")
@@ -262,16 +262,18 @@ def _told_in_one_line() -> Iterator[None]:
         raise DatabaseUnusable(f"the database could not be brought to this version's schema: {reason}") from fault
 
 
-def _revision(connection: psycopg.Connection[tuple[Any, ...]]) -> str | None:
+def revision_in(connection: psycopg.Connection[tuple[Any, ...]]) -> str | None:
+    """The revision of the database's schema; None where it has no table of the service."""
     exists = connection.execute("SELECT to_regclass('alembic_version') IS NOT NULL").fetchall()[0][0]
     rows = connection.execute("SELECT version_num FROM alembic_version").fetchall() if exists else []
     return str(rows[0][0]) if rows else None
 
 
-def _is_begun(connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
-    """Tell whether a process has served on this database: the first thing that it keeps is the proof of its pepper."""
+def kept_proof(connection: psycopg.Connection[tuple[Any, ...]]) -> tuple[bytes, bytes] | None:
+    """The salt and the pepper's proof, which a database has once a process has served on it: it keeps them first."""
     exists = connection.execute("SELECT to_regclass('pepper') IS NOT NULL").fetchall()[0][0]
-    return bool(exists and connection.execute("SELECT 1 FROM pepper").fetchall())
+    rows = connection.execute("SELECT salt, proof FROM pepper").fetchall() if exists else []
+    return (bytes(rows[0][0]), bytes(rows[0][1])) if rows else None
 
 
 def _refusal(found: str, known: list[str]) -> str:
