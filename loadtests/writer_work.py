@@ -16,7 +16,7 @@ from service.accounting.monitor import Monitor
 from service.core.charge import UNITS_PER_RHO
 from service.core.noise import Entropy
 from service.engine.memory import DatasetMemory
-from service.ledger.model.ledger_entry import GENESIS, LedgerEntry
+from service.ledger.model.ledger_entry import LedgerEntry
 from service.ledger.model.parameters import KeptParameters
 from service.ledger.model.rows import AnswerRecord, DatasetRecord, Head, Known
 from service.ledger.model.stated_guarantee import Guarantee
@@ -86,7 +86,7 @@ def _record(
         capacity=capacity,
         rule=rule,
         schema=schema,
-        genesis=GENESIS,
+        genesis=bytes(32),
         salt=SALT,
         accounting=accounting,
         monitor=monitor,
@@ -98,7 +98,7 @@ class _Uncommitted:
 
     def __init__(self, slots: int) -> None:
         self.head = Head(
-            seq=0, hash=GENESIS, epoch=1, fence=1, data_version=1, slots=slots, worst_case_units=0, checkpoint_seq=0
+            seq=0, hash=bytes(32), epoch=1, fence=1, data_version=1, slots=slots, worst_case_units=0, checkpoint_seq=0
         )
         self.known = Known(answers={}, reusable={}, worst_cases={})
 

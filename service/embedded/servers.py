@@ -20,11 +20,7 @@ class Servers:
 
     database_url: str = field(repr=False)  # for libpq; may hold a password
     redis_url: str = field(repr=False)  # for redis-py; may hold a password
-    _stop: Callable[[], None] = field(repr=False, compare=False)
-
-    def stop(self) -> None:
-        """Stop the embedded servers that were started here, and wait for their end; a second call does nothing."""
-        self._stop()
+    stop: Callable[[], None] = field(repr=False, compare=False)  # and wait for their end; a second call does nothing
 
     def __enter__(self) -> Self:
         return self
@@ -71,7 +67,7 @@ def open_servers(
             redis_url = cache.ready()
             if failed is not None:
                 _keep(Keeper(cache, redis_url, name="keep-valkey", failed=failed), started)
-        return Servers(database_url=database_url or "", redis_url=redis_url or "", _stop=started.pop_all().close)
+        return Servers(database_url=database_url or "", redis_url=redis_url or "", stop=started.pop_all().close)
 
 
 def _keep(keeper: Keeper, started: ExitStack) -> None:

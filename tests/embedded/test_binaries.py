@@ -8,9 +8,9 @@ import pytest
 
 from service.embedded.binaries import (
     _package_folder,
-    _postgres_major,
     choose_postgres,
     choose_valkey,
+    major_of,
     postgres_candidates,
     valkey_candidates,
 )
@@ -44,7 +44,7 @@ def test_programs_that_do_not_start_are_passed_over(
     """The next candidate is tried, down to the system's."""
     candidates = list(postgres_candidates(account, private_root=private_root))
     for candidate in candidates:
-        major = _postgres_major(candidate, account)
+        major = major_of(candidate / "postgres", account)
         assert choose_postgres([broken, candidate], account, major).directory == candidate
 
 

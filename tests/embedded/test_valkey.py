@@ -13,7 +13,7 @@ from redis.retry import Retry
 from service.embedded.home import find_home
 from service.embedded.lock import HomeInUseError, HomeLock, read_note
 from service.embedded.process import EmbeddedServerError, processes_where
-from service.embedded.valkey import EmbeddedValkey, attach
+from service.embedded.valkey import EmbeddedValkey
 from tests.waiting import until
 
 OWNER = """
@@ -83,26 +83,26 @@ def test_it_ends_with_an_owner_that_is_killed(
     owner.kill()
     until(lambda: not processes_of(runtime))
 
-    assert attach(home) is None
+    assert EmbeddedValkey(home).attach() is None
     with server:
         assert runtime_of(home) == runtime  # at the same place
-        assert attach(home) is not None
+        assert EmbeddedValkey(home).attach() is not None
 
 
 def test_another_process_attaches_but_cannot_start(
     server: EmbeddedValkey, home: Path, private_root: Path, start_owner: Callable[..., Any]
 ) -> None:
     """While one process serves, others get its URL; a second supervisor is refused by the holder's pid."""
-    assert attach(home) is None
+    assert EmbeddedValkey(home).attach() is None
     owner = start_owner(OWNER, home, private_root)
     url = owner.hear()
 
-    assert attach(home) == url
+    assert EmbeddedValkey(home).attach() == url
     with pytest.raises(HomeInUseError, match=f"process {owner.process.pid} already runs the embedded valkey"):
         server.start()
     owner.kill()
     with server:
-        assert attach(home) == url
+        assert EmbeddedValkey(home).attach() == url
 
 
 def test_attaching_asks_the_server_whose_it_is(home: Path, place: Path, private_root: Path) -> None:
@@ -115,7 +115,7 @@ def test_attaching_asks_the_server_whose_it_is(home: Path, place: Path, private_
         assert found is not None
         lock = HomeLock(found.state, "valkey")
         lock.write(runtime_of(place / "other"))
-        assert attach(home) is None
+        assert EmbeddedValkey(home).attach() is None
         lock.release()
 
 
@@ -123,7 +123,7 @@ def test_a_home_may_have_any_name(place: Path, private_root: Path) -> None:
     """Quotes, spaces and backslashes in the home's path reach the server unharmed."""
     home = place / 'a "strange\\name" é'
     with EmbeddedValkey(home, private_root=private_root):
-        assert attach(home) is not None
+        assert EmbeddedValkey(home).attach() is not None
 
 
 def test_a_server_that_does_not_start_says_so(home: Path, place: Path, private_root: Path) -> None:

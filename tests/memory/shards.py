@@ -74,7 +74,7 @@ def opened_channels(record: DatasetRecord, count: int) -> list[MemoryShardChanne
     return [MemoryShardChannel(record, ShardPlace(number, count)) for number in range(count)]
 
 
-class MemoryShards:
+class MemoryShards(ShardBackend):
     """Opens shards of this process."""
 
     backend = "memory"

@@ -29,7 +29,6 @@ Kind = Literal["query", "burn"]
 
 FORMAT: Final = 2
 """The number of the format in the bytes of every entry; 1 is never given again."""
-GENESIS: Final = bytes(32)
 SALT_BYTES: Final = 32
 
 

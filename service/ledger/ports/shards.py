@@ -39,25 +39,15 @@ class ShardChannel(Protocol):
         """End the shard."""
 
 
-class ShardBackend(Protocol):
-    """Opens the shards of datasets."""
+class ShardBackend:
+    """Opens the shards of datasets; this one opens none, so that every dataset is undivided."""
 
-    @property
-    def backend(self) -> str:
-        """The name of the kind of shards, for operators."""
+    backend = "none"
+    """The name of the kind of shards, for operators."""
 
-    def open(self, record: DatasetRecord, count: int) -> list[ShardChannel]:
+    def open(self, record: DatasetRecord, count: int) -> list[ShardChannel]:  # noqa: ARG002 - of those that open some
         """The channels to so many new and empty shards, in the order of their numbers."""
-
-
-class NoShards:
-    """Opens none: every dataset is undivided."""
-
-    backend: Final = "none"
-
-    def open(self, record: DatasetRecord, count: int) -> list[ShardChannel]:  # noqa: ARG002 - the port's
-        """Open no shard."""
         return []
 
 
-NO_SHARDS: Final[ShardBackend] = NoShards()
+NO_SHARDS: Final = ShardBackend()

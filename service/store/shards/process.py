@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from service.incidents import report_incident
 from service.ledger.model.rows import DatasetRecord
-from service.ledger.ports.shards import LANES, Lane, ShardChannel, ShardLost
+from service.ledger.ports.shards import LANES, Lane, ShardBackend, ShardChannel, ShardLost
 from service.query.division import ShardPlace
 from service.store.shards.messages import ConnectionEnded, MessageLane
 
@@ -148,10 +148,10 @@ class ProcessShard:
         return ShardLost()
 
 
-class ProcessShards:
-    """Opens each shard of a dataset in a process of its own."""
+class ProcessShards(ShardBackend):
+    """Opens the shards of datasets in processes."""
 
-    backend: Final = "processes"
+    backend = "processes"
 
     def open(self, record: DatasetRecord, count: int) -> list[ShardChannel]:
         """The shards of a dataset, whose processes start at the same time."""

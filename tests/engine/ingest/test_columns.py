@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from service.arrays import Mask
 from service.engine.ingest.columns import code_column
 from service.engine.ingest.problems import RowsProblem
-from service.engine.ingest.reader import ARROW, CSV, NDJSON, read_rows
+from service.engine.ingest.reader import CSV, NDJSON, read_rows
 from service.engine.ingest.rows import FileForm, Rows
 from service.query.columns import coding_of
 from service.query.schema import BooleanColumn, CategoryColumn, IndividualsTable, IntegerColumn, RealColumn, Schema
-from tests.engine.ingest.uploads import stream
+from tests.engine.ingest.uploads import ARROW, stream
 
 AGE = IntegerColumn(type="integer", lower=0, upper=120)
 WIDE = IntegerColumn(type="integer", lower=-(2**53) + 1, upper=2**53 - 1)

@@ -17,7 +17,7 @@ from service.ledger.model.errors import Unavailable
 from service.ledger.model.journal import UploadRequest
 from service.ledger.model.rows import DatasetRecord
 from service.ledger.model.views import Principal
-from service.ledger.ports.shards import Lane, ShardChannel
+from service.ledger.ports.shards import Lane, ShardBackend, ShardChannel
 from service.query.division import ShardPlace
 from service.store.shards.process import ProcessShard
 from service.workflows.replica import Replica
@@ -56,7 +56,7 @@ class KillableShard(ProcessShard):
         os.kill(self.pid, signal.SIGKILL)
 
 
-class KillableShards:
+class KillableShards(ShardBackend):
     """Opens shards in processes that can be killed at any call."""
 
     backend = "killable"

@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from service.ledger.model.rows import DatasetRecord
-from service.ledger.ports.shards import ShardChannel, ShardsUnusable
+from service.ledger.ports.shards import ShardBackend, ShardChannel, ShardsUnusable
 from service.query.division import ShardPlace
 from service.store.shards.process import ProcessShard, plain_environment
 
@@ -60,10 +60,10 @@ class RayShard(ProcessShard):
         return self._address, self._record, (self._place.number, self._place.count)
 
 
-class RayShards:
+class RayShards(ShardBackend):
     """Opens the shards of datasets on Ray."""
 
-    backend: Final = "ray"
+    backend = "ray"
 
     def __init__(self, address: str) -> None:
         """Connect to the cluster at an address, host:port. Raises ShardsUnusable, in a line."""
