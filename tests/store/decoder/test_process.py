@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 
 from service.engine.ingest import Duplicates, Rows, RowsProblem
-from service.engine.ingest.first_rows import BATCHES, CSV_BYTES_MAX, ROWS_MAX, read_first_rows
+from service.engine.ingest.columnar import BATCHES
+from service.engine.ingest.first_rows import CSV_BYTES_MAX, ROWS_MAX, read_first_rows
 from service.engine.ingest.reader import read_rows
 from service.engine.ingest.rows import USUAL_FORM
 from service.engine.ingest.upload_size import UploadBounds
