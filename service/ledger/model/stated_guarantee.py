@@ -11,7 +11,7 @@ from service.accounting.accountings import Accounting
 from service.accounting.conversions import ORDER_MAX
 from service.core.charge import units_down
 from service.numerals import DECIMAL
-from service.query.schema import ClosedModel, doc
+from service.query.schema import doc
 
 PositiveDecimal = Annotated[Decimal, DECIMAL, Field(gt=0, allow_inf_nan=False, max_digits=60)]
 
