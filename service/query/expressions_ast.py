@@ -1,12 +1,11 @@
 """Values and conditions of the query language, version 1, as the JSON on the wire reads them.
 
-A part of a query is closed, and most are told by their one key. A tag of a union is that key in parentheses, so that in
-pydantic's error locations it is not taken for a key. Every value is total: where a column has none the result has none,
-and no operation can fail on any data, because all bounds follow from the declared ones. `service.query.conditions`
-gives a condition its meaning in a table.
+A part of a query is closed, and most are told by their one key. Every value is total: where a column has none the
+result has none, and no operation can fail on any data, because all bounds follow from the declared ones.
+`service.query.conditions` gives a condition its meaning in a table.
 """
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Strict, Tag, model_validator
 from pydantic_core import PydanticCustomError, PydanticKnownError
@@ -14,13 +13,14 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 from service.query.literals_ast import (
     NOT_EMPTY,
     SOME,
+    ByKey,
     Closed,
     ColumnName,
     Empty,
+    Keyed,
     Name,
     Number,
     Value,
-    feature_kind,
     only_key,
     operand_kind,
 )
@@ -34,45 +34,39 @@ FOLDS_MAX = 1000
 FEATURES_MAX = 2**10  # entries of the list: a vector or a one_hot is many numbers
 
 
-class ColumnRef(Closed):
+class ColumnRef(Keyed):
     """`{"col": name}`: the column's value in the row at hand."""
 
-    KIND: ClassVar = "col"
     col: Annotated[ColumnName, doc("The column, or `people.town` for that of the individual that an event is of.")]
 
 
-class Add(Closed):
+class Add(Keyed):
     """The sum of two numbers."""
 
-    KIND: ClassVar = "add"
     add: Annotated["Two", doc("The two numbers.")]
 
 
-class Sub(Closed):
+class Sub(Keyed):
     """The first less the second: of two numbers, or of two dates in days, or of two times in seconds."""
 
-    KIND: ClassVar = "sub"
     sub: Annotated["Two", doc("The first, and the one taken from it.")]
 
 
-class Mul(Closed):
+class Mul(Keyed):
     """The product of two numbers."""
 
-    KIND: ClassVar = "mul"
     mul: Annotated["Two", doc("The two numbers.")]
 
 
-class Abs(Closed):
+class Abs(Keyed):
     """The absolute value of a number."""
 
-    KIND: ClassVar = "abs"
     abs: Annotated["Row", doc("The number.")]
 
 
-class Clip(Closed):
+class Clip(Keyed):
     """A number moved to the nearer bound if it is outside of the two."""
 
-    KIND: ClassVar = "clip"
     clip: Annotated[
         tuple["Row", Number, Number],
         Strict(strict=False),
@@ -80,37 +74,19 @@ class Clip(Closed):
     ]
 
 
-class Predict(Closed):
+class Predict(Keyed):
     """The prediction of a linear model at public parameters; no value where a feature without `fill` has none."""
 
-    KIND: ClassVar = "predict"
     predict: Annotated["Prediction", doc("The model.")]
 
 
-class Own(Closed):
+class Own(Keyed):
     """A count or sum over an individual's own events, within two bounds."""
 
-    KIND: ClassVar = "own"
     own: Annotated["OwnEvents", doc("The events.")]
 
 
-Row = Annotated[
-    Annotated[ColumnRef, Tag("(col)")]
-    | Annotated[Add, Tag("(add)")]
-    | Annotated[Sub, Tag("(sub)")]
-    | Annotated[Mul, Tag("(mul)")]
-    | Annotated[Abs, Tag("(abs)")]
-    | Annotated[Clip, Tag("(clip)")]
-    | Annotated[Predict, Tag("(predict)")]
-    | Annotated[Own, Tag("(own)")],
-    Discriminator(
-        only_key,
-        custom_error_type="value_kind",
-        custom_error_message=(
-            "must be an object with exactly one of the keys col, add, sub, mul, abs, clip, predict, own"
-        ),
-    ),
-]
+Row = Annotated[ColumnRef | Add | Sub | Mul | Abs | Clip | Predict | Own, ByKey("value_kind")]
 """A value that depends on the row."""
 
 
@@ -170,17 +146,15 @@ class Bucket(Closed):
     by: Annotated[Unit, doc("The part of the calendar.")]
 
 
-class BinKey(Closed):
+class BinKey(Keyed):
     """Group by intervals."""
 
-    KIND: ClassVar = "bin"
     bin: Annotated[Bin, doc("The column or value and its intervals.")]
 
 
-class BucketKey(Closed):
+class BucketKey(Keyed):
     """Group by parts of the calendar."""
 
-    KIND: ClassVar = "bucket"
     bucket: Annotated[Bucket, doc("The column and the part of the calendar.")]
 
 
@@ -199,39 +173,30 @@ GroupKey = Annotated[
 # Features and predictions
 
 
-class NumberFeature(Closed):
+class NumberFeature(Keyed):
     """One feature: a number of the individual's, or a boolean as 0 or 1."""
 
-    KIND: ClassVar = "of"
     of: Annotated[Row, doc("The value.")]
     fill: Annotated[float, Field(ge=-REAL_MAX, le=REAL_MAX, allow_inf_nan=False)] | None = optional(
         "The number that stands for a missing value; left out, an individual without a value adds nothing."
     )
 
 
-class OneHotFeature(Closed):
+class OneHotFeature(Keyed):
     """One feature for each value of a column, bin or bucket: 1 at the individual's own, 0 at the others."""
 
-    KIND: ClassVar = "one_hot"
     one_hot: Annotated[GroupKey, doc("The column, or intervals or parts of the calendar.")]
 
 
-class VectorFeature(Closed):
+class VectorFeature(Keyed):
     """A feature for each number of a column of vectors, as stored; an individual without a vector adds nothing."""
 
-    KIND: ClassVar = "vector"
     vector: Annotated[ColumnName, doc("The column.")]
 
 
 Feature = Annotated[
-    Annotated[NumberFeature, Tag("(of)")]
-    | Annotated[OneHotFeature, Tag("(one_hot)")]
-    | Annotated[VectorFeature, Tag("(vector)")],
-    Discriminator(
-        feature_kind,
-        custom_error_type="feature_kind",
-        custom_error_message="must be an object with of, and perhaps fill, with one_hot or with vector",
-    ),
+    NumberFeature | OneHotFeature | VectorFeature,
+    ByKey("feature_kind", error_message="must be an object with of, and perhaps fill, with one_hot or with vector"),
 ]
 Features = Annotated[
     tuple[Feature, ...],
@@ -288,51 +253,43 @@ Pair = Annotated[
 ]
 
 
-class Comparison(Closed):
+class Comparison(Keyed):
     """A value of the row beside a literal or another one; the class's `KIND` is the operator."""
-
-    KIND: ClassVar[str]
 
 
 class Eq(Comparison):
     """Equal."""
 
-    KIND = "eq"
     eq: Pair
 
 
 class Ne(Comparison):
     """Not equal; a row without a value is neither equal nor unequal."""
 
-    KIND = "ne"
     ne: Pair
 
 
 class Lt(Comparison):
     """Less than."""
 
-    KIND = "lt"
     lt: Pair
 
 
 class Le(Comparison):
     """Less than or equal."""
 
-    KIND = "le"
     le: Pair
 
 
 class Gt(Comparison):
     """Greater than."""
 
-    KIND = "gt"
     gt: Pair
 
 
 class Ge(Comparison):
     """Greater than or equal."""
 
-    KIND = "ge"
     ge: Pair
 
 
@@ -344,19 +301,17 @@ Values = Annotated[
 ]
 
 
-class In(Closed):
+class In(Keyed):
     """Equal to one of a list of literals."""
 
-    KIND: ClassVar = "in"
     in_: Annotated[tuple[Row, Values], Strict(strict=False)] = Field(
         alias="in", description="The value of the row, and the list of literals."
     )
 
 
-class Between(Closed):
+class Between(Keyed):
     """At least the first literal and at most the second."""
 
-    KIND: ClassVar = "between"
     between: Annotated[
         tuple[Row, Value, Value],
         Strict(strict=False),
@@ -364,10 +319,9 @@ class Between(Closed):
     ]
 
 
-class IsNull(Closed):
+class IsNull(Keyed):
     """The column has no value: NULL, or a category that is not declared. Never unknown."""
 
-    KIND: ClassVar = "is_null"
     is_null: Annotated[Row, doc("The value of the row.")]
 
 
@@ -384,56 +338,32 @@ class FoldOf(Closed):
     ] = Field(alias="in", description="The parts that are selected, from 0 on.")
 
 
-class Fold(Closed):
+class Fold(Keyed):
     """The individual is in one of some parts, by a hash of the seed and its key. Never unknown."""
 
-    KIND: ClassVar = "fold"
     fold: Annotated[FoldOf, doc("The division and its parts.")]
 
 
-class And(Closed):
+class And(Keyed):
     """All of the parts."""
 
-    KIND: ClassVar = "and"
     and_: "Parts" = Field(alias="and")
 
 
-class Or(Closed):
+class Or(Keyed):
     """At least one of the parts."""
 
-    KIND: ClassVar = "or"
     or_: "Parts" = Field(alias="or")
 
 
-class Not(Closed):
+class Not(Keyed):
     """Not the part; unknown stays unknown, as in SQL."""
 
-    KIND: ClassVar = "not"
     not_: "Condition" = Field(alias="not", description="The condition.")
 
 
 Condition = Annotated[
-    Annotated[Eq, Tag("(eq)")]
-    | Annotated[Ne, Tag("(ne)")]
-    | Annotated[Lt, Tag("(lt)")]
-    | Annotated[Le, Tag("(le)")]
-    | Annotated[Gt, Tag("(gt)")]
-    | Annotated[Ge, Tag("(ge)")]
-    | Annotated[In, Tag("(in)")]
-    | Annotated[Between, Tag("(between)")]
-    | Annotated[IsNull, Tag("(is_null)")]
-    | Annotated[Fold, Tag("(fold)")]
-    | Annotated[And, Tag("(and)")]
-    | Annotated[Or, Tag("(or)")]
-    | Annotated[Not, Tag("(not)")],
-    Discriminator(
-        only_key,
-        custom_error_type="condition_kind",
-        custom_error_message=(
-            "must be an object with exactly one of the keys eq, ne, lt, le, gt, ge, in, between, is_null, fold, and,"
-            " or, not"
-        ),
-    ),
+    Eq | Ne | Lt | Le | Gt | Ge | In | Between | IsNull | Fold | And | Or | Not, ByKey("condition_kind")
 ]
 Parts = Annotated[
     tuple[Condition, ...],

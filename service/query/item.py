@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Self, Union
+from typing import Any, ClassVar, Final, Literal, NamedTuple, Self
 
-from pydantic import Discriminator, GetJsonSchemaHandler, Tag
+from pydantic import GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -21,7 +21,7 @@ from service.query.dataset_terms import DatasetTerms
 from service.query.domains import Axis, Domain, Label
 from service.query.extents import Extent
 from service.query.group_keys import Group
-from service.query.literals_ast import Closed, only_key
+from service.query.literals_ast import Keyed
 from service.query.noise_ast import Noise
 from service.query.product_plan import ProductPlan
 from service.query.row_columns import RowColumns
@@ -130,10 +130,9 @@ class Form:
     table: Literal["individuals", "events"] | None = None  # the only kind of table that it is offered for
 
 
-class Item(Closed):
+class Item(Keyed):
     """One object of `select`, as the JSON on the wire reads it."""
 
-    KIND: ClassVar[str]
     FORM: ClassVar[Form | None] = None
     """The item as a page offers it; None for an item that no page offers."""
     stands_alone: ClassVar[bool] = False
@@ -190,17 +189,3 @@ def words_of(document: Mapping[str, Any], items: Sequence[type[Item]]) -> str:
     """The words for an item as read from JSON, which is one of these kinds."""
     [(kind, body)] = document.items()
     return next(item.words(body) for item in items if kind == item.KIND)
-
-
-def any_of(items: Sequence[type[Item]]) -> Any:  # noqa: ANN401 - a type
-    """The type of an item of one of these kinds, by its one key."""
-    return Annotated[
-        Union[tuple(Annotated[item, Tag(f"({item.KIND})")] for item in items)],  # noqa: UP007 - a computed union
-        Discriminator(
-            only_key,
-            custom_error_type="item_kind",
-            custom_error_message=(
-                f"must be an object with exactly one of the keys {', '.join(item.KIND for item in items)}"
-            ),
-        ),
-    ]

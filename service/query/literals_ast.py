@@ -1,20 +1,24 @@
 """Literals, names and the closed model that the parts of the query language are made of."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, ClassVar, Final, TypeVar, Union, get_args
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
+    GetCoreSchemaHandler,
+    Tag,
     ValidatorFunctionWrapHandler,
     WrapValidator,
 )
 from pydantic.config import JsonDict
-from pydantic_core import PydanticCustomError, PydanticKnownError
+from pydantic_core import CoreSchema, PydanticCustomError, PydanticKnownError
 
 INTEGER_MAX = 2**53 - 1  # the integers that every JSON reader agrees on (RFC 7493, section 2.2)
 Part = TypeVar("Part")
@@ -76,6 +80,18 @@ class Empty(Closed):
     """The empty object: `{}`."""
 
 
+class Keyed(Closed):
+    """A part that is told from others by the key of its first member."""
+
+    KIND: ClassVar[str] = ""
+    """That key in JSON; empty of a class without members."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_options: object) -> None:
+        """Read the kind from the members."""
+        cls.KIND = next((member.alias or name for name, member in cls.model_fields.items()), "")
+
+
 def only_key(node: object) -> str | None:
     """The tag of a node: its one key in JSON, its class's `KIND` once read."""
     if isinstance(node, dict):
@@ -83,11 +99,42 @@ def only_key(node: object) -> str | None:
     return f"({getattr(node, 'KIND', None)})"
 
 
-def feature_kind(node: object) -> str | None:
-    """The tag of a feature: the one of its keys that says what it reads."""
-    if isinstance(node, dict):
-        return next((f"({kind})" for kind in ("of", "one_hot", "vector") if kind in node), None)
-    return f"({getattr(node, 'KIND', None)})"
+def first_key(kinds: Sequence[str]) -> Callable[[object], str | None]:
+    """The tag of a node that may have further keys: the first of these kinds that is a key, its class's `KIND`."""
+
+    def tag(node: object) -> str | None:
+        if isinstance(node, dict):
+            return next((f"({kind})" for kind in kinds if kind in node), None)
+        return f"({getattr(node, 'KIND', None)})"
+
+    return tag
+
+
+@dataclass(frozen=True, slots=True)
+class ByKey:
+    """The annotation of a union of keyed parts, by which a node is read as the part whose key it has.
+
+    A tag is that key in parentheses, so that in pydantic's error locations it is not taken for a key.
+    """
+
+    error_type: str
+    parts: Sequence[type[Keyed]] = ()
+    """The parts of a union that is not written out as the type."""
+    error_message: str = ""
+    """A refusal in words of its own, of nodes that may have further keys."""
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """The schema of the union."""
+        parts = self.parts or get_args(source)
+        kinds = [part.KIND for part in parts]
+        by_key = Discriminator(
+            first_key(kinds) if self.error_message else only_key,
+            custom_error_type=self.error_type,
+            custom_error_message=self.error_message
+            or f"must be an object with exactly one of the keys {', '.join(kinds)}",
+        )
+        tagged = tuple(Annotated[part, Tag(f"({part.KIND})")] for part in parts)
+        return handler.generate_schema(Annotated[Union[tagged], by_key])  # noqa: UP007 - a computed union
 
 
 def operand_kind(node: object) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Discriminator, Field, Strict, Tag
 
-from service.query.literals_ast import NOT_EMPTY, Closed, Empty, count_kind
+from service.query.literals_ast import NOT_EMPTY, ByKey, Closed, Empty, Keyed, count_kind
 from service.query.phrases import Node, number_text, numbers_text
 from service.query.schema import ROWS_PER_INDIVIDUAL_MAX, doc, optional
 
@@ -44,10 +44,8 @@ class PerIndividual(Closed):
 WEIGHTS: Final = "The parts in which the select items share the worst case, one for each item; left out, equal parts."
 
 
-class NoiseForm(Closed):
+class NoiseForm(Keyed):
     """One way of asking for a precision."""
-
-    KIND: ClassVar[str]
 
     @staticmethod
     @abstractmethod
@@ -58,7 +56,6 @@ class NoiseForm(Closed):
 class Sigma(NoiseForm):
     """The standard deviation of the noise on each coordinate, in the query's unit."""
 
-    KIND: ClassVar = "sigma"
     sigma: Annotated[Positives, doc("The standard deviation, in the query's unit; or a list, one for each item.")]
 
     @staticmethod
@@ -70,7 +67,6 @@ class Sigma(NoiseForm):
 class Rho(NoiseForm):
     """The most that any individual may be charged; sigma is the smallest that keeps to it."""
 
-    KIND: ClassVar = "rho"
     rho: Annotated[Positive, doc("The most that any individual may be charged, in rho.")]
     weights: Annotated[tuple[Positive, ...], *ByItem] | None = optional(WEIGHTS)
 
@@ -83,7 +79,6 @@ class Rho(NoiseForm):
 class Share(NoiseForm):
     """The most that any individual may be charged, as a share of the dataset's budget; sigma is as for `rho`."""
 
-    KIND: ClassVar = "share"
     share: Annotated[
         float,
         Field(gt=0, le=1),
@@ -112,7 +107,6 @@ class SizeForm(NoiseForm):
 class LaplaceScale(SizeForm):
     """The scale b of Laplace noise, whose standard deviation is √2 b, in the query's unit."""
 
-    KIND: ClassVar = "scale"
     MECHANISM: ClassVar = "laplace"
     scale: Annotated[Positive, doc("The scale of Laplace noise, in the query's unit; for the mechanism `laplace`.")]
 
@@ -130,7 +124,6 @@ class LaplaceScale(SizeForm):
 class HalfWidth(NoiseForm):
     """A distance within which each number is of what was counted, with at least this confidence; grid included."""
 
-    KIND: ClassVar = "half_width"
     half_width: Annotated[Positives, doc("The distance, in the query's unit; or a list, one for each item.")]
     confidence: Annotated[float, Field(gt=0, lt=1), doc("The probability with which the noise is within it.")]
 
@@ -146,7 +139,6 @@ PREPAID_ALONE: Final = "is the noise of a tick: select exhausted, or give a sigm
 class Prepaid(NoiseForm):
     """The noise of a tick, which follows from the dataset's monitor; a query for a tick may leave it out."""
 
-    KIND: ClassVar = "prepaid"
     prepaid: Annotated[Empty, doc("Nothing: `{}`.")]
 
     @staticmethod
@@ -167,22 +159,10 @@ def _divided(noise: Node) -> str:
     return "" if len(set(parts)) == 1 else f", divided {':'.join(map(number_text, parts))}"
 
 
-def _noise_kind(noise: object) -> str | None:
-    if isinstance(noise, dict):
-        return next((f"({form.KIND})" for form in NOISES if form.KIND in noise), None)
-    return f"({getattr(noise, 'KIND', None)})"
-
-
 Noise = Annotated[
-    Annotated[Sigma, Tag("(sigma)")]
-    | Annotated[Rho, Tag("(rho)")]
-    | Annotated[Share, Tag("(share)")]
-    | Annotated[HalfWidth, Tag("(half_width)")]
-    | Annotated[LaplaceScale, Tag("(scale)")]
-    | Annotated[Prepaid, Tag("(prepaid)")],
-    Discriminator(
-        _noise_kind,
-        custom_error_type="noise_kind",
-        custom_error_message="must be an object with sigma, or rho, or share, or half_width and confidence, or scale",
+    Sigma | Rho | Share | HalfWidth | LaplaceScale | Prepaid,
+    ByKey(
+        "noise_kind",
+        error_message="must be an object with sigma, or rho, or share, or half_width and confidence, or scale",
     ),
 ]

@@ -1,8 +1,8 @@
 """The kinds of select items: one module each. ITEMS is the only list of them, in the order of the documents."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Annotated, Final
 
-from service.query.item import Item, any_of
+from service.query.item import Item
 from service.query.items.active import ActiveItem
 from service.query.items.count import CountItem
 from service.query.items.count_individuals import CountIndividualsItem
@@ -17,6 +17,7 @@ from service.query.items.quantile import QuantileItem
 from service.query.items.ratio import RatioItem
 from service.query.items.sum import SumItem
 from service.query.items.variance import StddevItem, VarianceItem
+from service.query.literals_ast import ByKey
 
 ITEMS: Final[tuple[type[Item], ...]] = (
     CountItem,
@@ -36,8 +37,5 @@ ITEMS: Final[tuple[type[Item], ...]] = (
     GradientItem,
 )
 
-if TYPE_CHECKING:
-    AnyItem = Item
-else:
-    AnyItem = any_of(ITEMS)
+AnyItem = Annotated[Item, ByKey("item_kind", ITEMS)]
 """An item of any kind, by its one key."""

@@ -65,7 +65,6 @@ class ActiveItem(Item):
     It stands alone in `select`.
     """
 
-    KIND: ClassVar = "active"
     FORM: ClassVar = Form(
         words="people with a share of the budget left",
         inputs={

@@ -22,7 +22,6 @@ class Count(PlanItem):
 class CountItem(Item):
     """One coordinate: 1 for each selected row."""
 
-    KIND: ClassVar = "count"
     FORM: ClassVar = Form(words="count")
     one_number: ClassVar = "always"
     count: Annotated[Empty, doc("Nothing: `{}`.")]

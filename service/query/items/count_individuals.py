@@ -31,7 +31,6 @@ class CountIndividuals(PlanItem):
 class CountIndividualsItem(Item):
     """One coordinate: 1 for each individual that has at least one selected row there."""
 
-    KIND: ClassVar = "count_individuals"
     FORM: ClassVar = Form(words="number of individuals", table="events")
     one_number: ClassVar = "always"
     count_individuals: Annotated[Empty, doc("Nothing: `{}`.")]

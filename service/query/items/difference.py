@@ -1,7 +1,7 @@
 """The difference between two groups, in an item that has one number in each."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 
@@ -9,12 +9,12 @@ from service.query.composite_item import CompositeItem, LinearParts
 from service.query.domains import domain_of
 from service.query.estimated_items import Contrast
 from service.query.estimates import DifferenceOf, Itself
-from service.query.item import Item, ItemPlace, any_of, words_of
+from service.query.item import Item, ItemPlace, words_of
 from service.query.items.mean import MeanItem
 from service.query.items.ratio import ONE_NUMBER, RatioItem, title_of
 from service.query.items.variance import StddevItem, VarianceItem
 from service.query.layout import LABELS_MAX
-from service.query.literals_ast import Closed, ColumnName, Value
+from service.query.literals_ast import ByKey, Closed, ColumnName, Value
 from service.query.phrases import literal_words
 from service.query.problems import QueryProblem, quoted
 from service.query.schema import doc
@@ -22,16 +22,11 @@ from service.query.schema import doc
 SUBTRACTED: Final[tuple[type[Item], ...]] = (*ONE_NUMBER, MeanItem, VarianceItem, StddevItem, RatioItem)
 """The items whose estimates have a standard error."""
 
-if TYPE_CHECKING:
-    Subtracted = Item
-else:
-    Subtracted = any_of(SUBTRACTED)
-
 
 class OfGroups(Closed):
     """An item, and two of the groups that it is asked for in."""
 
-    of: Annotated[Subtracted, doc("The item.")]
+    of: Annotated[Item, ByKey("item_kind", SUBTRACTED), doc("The item.")]
     by: Annotated[ColumnName, doc("A column of `group_by`.")]
     from_: Annotated[Value, doc("The value of the group that is subtracted.")] = Field(alias="from")
     to: Annotated[Value, doc("The value of the group that it is subtracted from.")]
@@ -40,7 +35,6 @@ class OfGroups(Closed):
 class DifferenceItem(CompositeItem):
     """One group less another, in the mean or another number of each; the other groups stay apart."""
 
-    KIND: ClassVar = "difference"
     difference: Annotated[OfGroups, doc("The item and the two groups.")]
 
     @classmethod

@@ -48,7 +48,6 @@ class ExhaustedItem(Item):
     It stands alone in a query that has no noise, condition or group of its own.
     """
 
-    KIND: ClassVar = "exhausted"
     stands_alone: ClassVar = True
     may_reuse: ClassVar = False
     has_own_noise: ClassVar = True

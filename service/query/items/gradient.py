@@ -64,7 +64,6 @@ class GradientItem(Item):
     It stands alone in `select`, and is about individuals.
     """
 
-    KIND: ClassVar = "gradient"
     stands_alone: ClassVar = True
     admits_groups: ClassVar = False
     gradient: Annotated[Gradient, doc("The model and its parameters.")]

@@ -57,7 +57,6 @@ def _histogram_kind(node: object) -> str:
 class HistogramItem(Item):
     """One coordinate for each value of the column's declared domain, for each that is listed, or for each part."""
 
-    KIND: ClassVar = "histogram"
     FORM: ClassVar = Form(words="histogram of {column}", inputs={"column": Input(kind="countable")})
     one_number: ClassVar = "of individuals"
     histogram: Annotated[

@@ -154,7 +154,6 @@ class Functionals(PlanItem):
 class LinearItem(Item):
     """One coordinate for each functional: the weight of the column's value of each selected row."""
 
-    KIND: ClassVar = "linear"
     linear: Annotated[Linear, doc("The column and its weights.")]
 
     @classmethod

@@ -14,7 +14,6 @@ from service.query.schema import doc
 class MeanItem(CompositeItem):
     """The mean over the rows that have a value, worked out from a sum and a count."""
 
-    KIND: ClassVar = "mean"
     FORM: ClassVar = Form(words="mean of {column}", inputs={"column": Input(kind="numeric")})
     mean: Annotated[OfValue, doc("The column, or the value that is calculated.")]
 

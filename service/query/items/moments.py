@@ -30,7 +30,6 @@ class MomentsItem(Item):
     It stands alone in `select`, and is about individuals.
     """
 
-    KIND: ClassVar = "moments"
     stands_alone: ClassVar = True
     admits_groups: ClassVar = False
     moments: Annotated[Moments, doc("The features.")]

@@ -46,7 +46,6 @@ class QuantileItem(CompositeItem):
     Quantiles of one value and the same bins share their counts. An interval goes from an edge to an edge.
     """
 
-    KIND: ClassVar = "quantile"
     FORM: ClassVar = Form(
         words="quantile of {column}",
         inputs={

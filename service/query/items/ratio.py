@@ -1,24 +1,21 @@
 """A count or a sum over another one."""
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, Final
 
 from service.query.composite_item import CompositeItem, LinearParts
 from service.query.estimates import RatioOf
-from service.query.item import Item, ItemPlace, any_of, words_of
+from service.query.item import Item, ItemPlace, words_of
 from service.query.items.count import CountItem
 from service.query.items.count_individuals import CountIndividualsItem
 from service.query.items.sum import SumItem
-from service.query.literals_ast import Closed
+from service.query.literals_ast import ByKey, Closed
 from service.query.problems import QueryProblem
 from service.query.schema import doc
 
 ONE_NUMBER: Final[tuple[type[Item], ...]] = (CountItem, CountIndividualsItem, SumItem)
 """The linear items of one number in each group."""
 
-if TYPE_CHECKING:
-    OneNumber = Item
-else:
-    OneNumber = any_of(ONE_NUMBER)
+OneNumber = Annotated[Item, ByKey("item_kind", ONE_NUMBER)]
 """A linear item of one number in each group."""
 
 
@@ -32,7 +29,6 @@ class OfTwo(Closed):
 class RatioItem(CompositeItem):
     """One item over another one: a rate, a share, or a sum for each individual."""
 
-    KIND: ClassVar = "ratio"
     ratio: Annotated[OfTwo, doc("The two items, which get equal parts of the cost.")]
 
     @classmethod

@@ -55,7 +55,6 @@ def value_of_words(body: Any) -> str:  # noqa: ANN401 - JSON
 class SumItem(Item):
     """One coordinate: the value of each selected row."""
 
-    KIND: ClassVar = "sum"
     FORM: ClassVar = Form(words="sum of {column}", inputs={"column": Input(kind="numbers")})
     one_number: ClassVar = "always"
     sum: Annotated[OfValue, doc("The column, or the value that is calculated.")]

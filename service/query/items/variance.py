@@ -15,7 +15,6 @@ from service.query.schema import doc
 class VarianceItem(CompositeItem):
     """The population variance over the rows that have a value, worked out from two sums and a count."""
 
-    KIND: ClassVar = "variance"
     FORM: ClassVar = Form(words="variance of {column}", inputs={"column": Input(kind="numeric")})
     variance: Annotated[OfValue, doc("The column, or the value that is calculated.")]
 
@@ -32,7 +31,6 @@ class VarianceItem(CompositeItem):
 class StddevItem(CompositeItem):
     """The population standard deviation over the rows that have a value: the root of the variance."""
 
-    KIND: ClassVar = "stddev"
     FORM: ClassVar = Form(words="standard deviation of {column}", inputs={"column": Input(kind="numeric")})
     stddev: Annotated[OfValue, doc("The column, or the value that is calculated.")]
 
