@@ -7,8 +7,8 @@ result has none, and no operation can fail on any data, because all bounds follo
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Strict, Tag, model_validator
-from pydantic_core import PydanticCustomError, PydanticKnownError
+from pydantic import AfterValidator, Discriminator, Field, Strict, Tag
+from pydantic_core import PydanticKnownError
 
 from service.query.literals_ast import (
     NOT_EMPTY,
@@ -21,6 +21,7 @@ from service.query.literals_ast import (
     Name,
     Number,
     Value,
+    either,
     only_key,
     operand_kind,
 )
@@ -127,13 +128,8 @@ class Bin(Closed):
         "The width of each bin, of numbers alone; or `edges`."
     )
 
-    @model_validator(mode="after")
-    def _one_of_both(self) -> "Bin":
-        if (self.edges is None) == (self.width is None):
-            raise PydanticCustomError("bin_kind", "must have either edges or width")
-        if (self.column is None) == (self.of is None):
-            raise PydanticCustomError("bin_kind", "must have either column or of")
-        return self
+    _has_intervals = either("edges", "width")
+    _has_value = either("column", "of")
 
 
 Unit = Literal["day", "week", "month", "quarter", "year", "hour", "weekday"]
@@ -239,11 +235,7 @@ class OwnEvents(Closed):
         doc("The least and the greatest that the result may be; one beyond is moved to the nearer."),
     ]
 
-    @model_validator(mode="after")
-    def _one_of_both(self) -> "OwnEvents":
-        if (self.count is None) == (self.sum is None):
-            raise PydanticCustomError("own_kind", "must have either count or sum")
-        return self
+    _has_total = either("count", "sum")
 
 
 # Conditions

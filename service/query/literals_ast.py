@@ -16,6 +16,7 @@ from pydantic import (
     Tag,
     ValidatorFunctionWrapHandler,
     WrapValidator,
+    model_validator,
 )
 from pydantic.config import JsonDict
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticKnownError
@@ -50,6 +51,17 @@ def not_longer(parts_max: int) -> BeforeValidator:
         return parts
 
     return BeforeValidator(check)
+
+
+def either(first: str, second: str) -> Any:  # noqa: ANN401 - as pydantic's
+    """A validator of a model that has one of two members, and not the other."""
+
+    def check(part: Part) -> Part:
+        if (getattr(part, first) is None) == (getattr(part, second) is None):
+            raise PydanticCustomError("either", f"must have either {first} or {second}")
+        return part
+
+    return model_validator(mode="after")(check)
 
 
 def in_pieces(members_max: int) -> WrapValidator:

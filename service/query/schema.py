@@ -12,15 +12,14 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, Strict, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, RootModel, Strict, model_validator
 from pydantic.fields import FieldInfo
 
 from service.query.calendar import days_of, seconds_of
-from service.query.literals_ast import NOT_EMPTY, SOME, Closed, in_pieces
+from service.query.literals_ast import INTEGER_MAX, NOT_EMPTY, SOME, Closed, in_pieces
 from service.query.names import fault_of_name
 from service.query.problems import FieldError
 
-INTEGER_MAX = 2**53 - 1  # the integers that every JSON reader agrees on (RFC 7493, section 2.2)
 REAL_MAX = 1e30
 REAL_MIN = 1e-30  # of the larger bound: smaller scales would run into the subnormal doubles
 SIZE_MAX = 2**31
@@ -60,12 +59,6 @@ def doc(text: str) -> FieldInfo:
 def optional(text: str) -> Any:  # noqa: ANN401 - as Field itself
     """A field with a description that is None by default; a None is left out of JSON."""
     return Field(default=None, exclude_if=lambda value: value is None, description=text)
-
-
-class ClosedModel(BaseModel):
-    """A model that refuses what is not declared."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class CategoryColumn(Closed):

@@ -11,12 +11,11 @@ from service.query.items.exhausted import ExhaustedItem
 from service.query.items.gradient import GradientItem
 from service.query.items.histogram import HistogramItem
 from service.query.items.linear import LinearItem
-from service.query.items.mean import MeanItem
+from service.query.items.mean import MeanItem, StddevItem, VarianceItem
 from service.query.items.moments import MomentsItem
 from service.query.items.quantile import QuantileItem
 from service.query.items.ratio import RatioItem
 from service.query.items.sum import SumItem
-from service.query.items.variance import StddevItem, VarianceItem
 from service.query.literals_ast import ByKey
 
 ITEMS: Final[tuple[type[Item], ...]] = (

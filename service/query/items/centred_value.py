@@ -15,13 +15,14 @@ best.
 The count is the sum of clip(x, 1, 1): 1 for each row with a value, and nothing where x is NULL.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
 from service.query.declared_bounds import bounds_of
 from service.query.expressions_ast import Abs, Clip, ColumnRef, Mul, Row, Sub
-from service.query.item import ItemPlace
+from service.query.item import Item, ItemPlace
 from service.query.items.sum import OfValue, SumItem
 from service.query.literals_ast import INTEGER_MAX
 from service.query.problems import QueryProblem, quoted
@@ -56,12 +57,15 @@ class CentredValue:
         """The distance from the middle to either bound."""
         return (self.high - self.low) / 2
 
+    def sums(self, parts: Sequence[int]) -> list[tuple[Item, int]]:
+        """The sum, the count and, where there is a third part, the squares, each with its part of the cost."""
+        return list(zip((self.total, self.count, self.squares), parts, strict=False))
+
     @property
     def total(self) -> SumItem:
         """The sum of what the value is above the middle."""
-        if isinstance(self._above, ColumnRef):
-            return SumItem(sum=OfValue(column=self._above.col))
-        return SumItem(sum=OfValue(of=self._above))
+        above = self._above
+        return SumItem(sum=OfValue(column=above.col) if isinstance(above, ColumnRef) else OfValue(of=above))
 
     @property
     def count(self) -> SumItem:

@@ -10,9 +10,8 @@ from service.query.domains import domain_of
 from service.query.estimated_items import Contrast
 from service.query.estimates import DifferenceOf, Itself
 from service.query.item import Item, ItemPlace, words_of
-from service.query.items.mean import MeanItem
+from service.query.items.mean import MeanItem, StddevItem, VarianceItem
 from service.query.items.ratio import ONE_NUMBER, RatioItem, title_of
-from service.query.items.variance import StddevItem, VarianceItem
 from service.query.layout import LABELS_MAX
 from service.query.literals_ast import ByKey, Closed, ColumnName, Value
 from service.query.phrases import literal_words

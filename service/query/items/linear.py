@@ -22,7 +22,7 @@ from service.query.extents import Extent
 from service.query.item import Item, ItemPlace, PlanItem
 from service.query.items.sum import Sum
 from service.query.listed_values import WEIGHTS_MAX, codes_of, placed, refuse_repeated
-from service.query.literals_ast import NOT_EMPTY, Closed, ColumnName, Value, count_kind
+from service.query.literals_ast import NOT_EMPTY, Closed, ColumnName, Value, count_kind, either
 from service.query.noise_ast import SELECT_MAX
 from service.query.phrases import shortened
 from service.query.problems import QueryProblem, quoted
@@ -119,11 +119,7 @@ class Linear(Closed):
     ) = optional("One functional, or a list of them, each of which makes a number; or `matrix`.")
     matrix: Matrix | None = optional("Many functionals as one sparse matrix; or `weights`.")
 
-    @model_validator(mode="after")
-    def _one_of_both(self) -> "Linear":
-        if (self.weights is None) == (self.matrix is None):
-            raise PydanticCustomError("linear_kind", "must have either weights or matrix")
-        return self
+    _has_functionals = either("weights", "matrix")
 
     @property
     def functionals(self) -> tuple[Weights, ...]:

@@ -4,14 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from pydantic import model_validator
-from pydantic_core import PydanticCustomError
-
 from service.query.columns import QueryColumn, label_of
 from service.query.expressions_ast import Row
 from service.query.extents import Extent
 from service.query.item import Form, Input, Item, ItemPlace, PlanItem
-from service.query.literals_ast import Closed, ColumnName
+from service.query.literals_ast import Closed, ColumnName, either
 from service.query.phrases import value_words
 from service.query.problems import QueryProblem, quoted
 from service.query.schema import doc, optional
@@ -40,11 +37,7 @@ class OfValue(Closed):
     column: ColumnName | None = optional("The column of numbers; or `of`.")
     of: Row | None = optional("The calculated value; or `column`.")
 
-    @model_validator(mode="after")
-    def _one_of_both(self) -> "OfValue":
-        if (self.column is None) == (self.of is None):
-            raise PydanticCustomError("sum_kind", "must have either column or of")
-        return self
+    _has_value = either("column", "of")
 
 
 def value_of_words(body: Any) -> str:  # noqa: ANN401 - JSON
@@ -52,17 +45,23 @@ def value_of_words(body: Any) -> str:  # noqa: ANN401 - JSON
     return value_words(body["of"]) if "of" in body else str(body["column"])
 
 
-class SumItem(Item):
+class ValueItem(Item):
+    """An item of a column, or of a value that is calculated."""
+
+    FORM: ClassVar[Form]
+
+    @classmethod
+    def words(cls, body: Any) -> str:  # noqa: ANN401 - JSON
+        """The words of the form, with the column or the calculation."""
+        return cls.FORM.words.format(column=value_of_words(body))
+
+
+class SumItem(ValueItem):
     """One coordinate: the value of each selected row."""
 
     FORM: ClassVar = Form(words="sum of {column}", inputs={"column": Input(kind="numbers")})
     one_number: ClassVar = "always"
     sum: Annotated[OfValue, doc("The column, or the value that is calculated.")]
-
-    @classmethod
-    def words(cls, body: Any) -> str:  # noqa: ANN401 - JSON
-        """Name the column, or the calculation."""
-        return f"sum of {value_of_words(body)}"
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
         """The sum."""
