@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Final, Literal
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic import ValidationInfo as Info
 
 from service.numerals import DECIMAL
 from service.query.names import fault_of_name
+from service.settings.url_settings import url_of
 
 _TEXT_MAX: Final = 200
 _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
@@ -54,27 +55,19 @@ def _roles(text: str) -> Mapping[str, OidcGrant]:
     return grants
 
 
-def _parts(text: str) -> SplitResult | None:
-    """The parts of an https URL, or of an http one on this machine, without a user, query or fragment."""
-    try:
-        parts = urlsplit(text)
-        is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
-        is_plain = parts.hostname and parts.username is None and parts.port != 0 and not (parts.query or parts.fragment)
-    except ValueError:
-        return None
-    return parts if is_safe and is_plain and text.isascii() and text.isprintable() and " " not in text else None
+def _is_safe(text: str) -> bool:
+    """Tell whether it is an https URL, or an http one on this machine, without a user, query or fragment."""
+    parts = urlsplit(text)
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+    is_plain = parts.hostname and parts.username is None and parts.port != 0 and not (parts.query or parts.fragment)
+    return bool(is_safe and is_plain) and text.isascii() and text.isprintable() and " " not in text
 
 
-def _origin(text: str) -> str:
-    parts = _parts(text)
-    if parts is None or parts.path:
-        raise ValueError("must be https://host or https://host:port (http on loopback alone)")
-    return text
+def _is_origin(text: str) -> bool:
+    return _is_safe(text) and not urlsplit(text).path
 
 
 def _issuer(text: str, info: Info) -> str:
-    if _parts(text) is None:
-        raise ValueError("must be an https URL without a user, query or fragment (http on loopback alone)")
     needed = ("oidc_client_id", "oidc_origin", "oidc_roles")
     missing = [f"SPARING_{name.upper()}" for name in needed if info.data.get(name) is None]
     if missing:
@@ -85,6 +78,10 @@ def _issuer(text: str, info: Info) -> str:
     return text
 
 
-OidcOrigin = Annotated[str, AfterValidator(_origin)]
+OidcOrigin = Annotated[str, url_of("https://host or https://host:port (http on loopback alone)", _is_origin)]
 OidcRoles = Annotated[Mapping[str, OidcGrant], BeforeValidator(_roles)]
-OidcIssuer = Annotated[str, AfterValidator(_issuer)]
+OidcIssuer = Annotated[
+    str,
+    url_of("an https URL without a user, query or fragment (http on loopback alone)", _is_safe),
+    AfterValidator(_issuer),
+]
