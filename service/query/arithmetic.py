@@ -71,7 +71,7 @@ class Amount:
     @property
     def largest(self) -> Fraction:
         """Its largest absolute value, in its unit."""
-        return max(abs(self.low), abs(self.high)) * _power(self.step_log2)
+        return max(abs(self.low), abs(self.high)) * Fraction(2) ** self.step_log2
 
     def shifted(self, shift: int) -> "tuple[Addend, int, int]":
         """The operand with another step: the addend, and its bounds."""
@@ -84,7 +84,7 @@ class Amount:
         """`error` of the operand with another step: up to half of the step more where it has to be rounded."""
         if shift >= 0 or self.low == self.high == rounded(self.low, shift) << -shift:
             return self.error
-        return self.error + _power(self.step_log2 - shift - 1)
+        return self.error + Fraction(2) ** (self.step_log2 - shift - 1)
 
 
 def total(name: str, left: Amount, right: Amount) -> QueryColumn:
@@ -121,15 +121,16 @@ def without_sign(name: str, amount: Amount) -> QueryColumn:
 
 def clipped(name: str, amount: Amount, low: Fraction, high: Fraction) -> QueryColumn:
     """`amount` moved into low..high, numbers in its unit; in finer steps than its own where those do not hold them."""
-    ends = [end / _power(amount.step_log2) for end in (low, high)]
+    ends = [end / Fraction(2) ** amount.step_log2 for end in (low, high)]
     reached = [min(max(Fraction(bound), ends[0]), ends[1]) for bound in (amount.low, amount.high)]
     bits = max(amount.bits, *(int(abs(bound)).bit_length() for bound in reached))
     is_exact = all(bound.denominator == 1 for bound in reached)
     shift = min(BITS_MAX + 1 - bits, 0 if is_exact else max(REAL_BITS - bits, 0))
     term = amount.shifted(shift)[0]
-    least, most = (round(bound * _power(shift)) for bound in reached)
+    moved = [bound * Fraction(2) ** shift for bound in reached]
+    least, most = map(round, moved)
     step_log2 = amount.step_log2 - shift
-    error = max(abs(bound * _power(shift) - round(bound * _power(shift))) for bound in reached) * _power(step_log2)
+    error = max(abs(bound - round(bound)) for bound in moved) * Fraction(2) ** step_log2
     formula = Calculated(operator="clip", left=term, low=least, high=most)
     return _calculated(
         name,
@@ -173,7 +174,3 @@ def _calculated(
     kind: Kind = "integer" if is_whole else "real"
     coding = Coding(offset=low, span=high - low, step_log2=step_log2)
     return QueryColumn(name=name, kind=kind, coding=coding, formula=formula, error=error)
-
-
-def _power(exponent: int) -> Fraction:
-    return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)

@@ -10,7 +10,6 @@ each row, in whole steps; NULL in, NULL out.
 """
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -157,7 +156,7 @@ CALCULATED: Final = 64
 """The price of a calculation in whole numbers."""
 
 
-class RowFormula(ABC):
+class RowFormula:
     """The formula of a column's value in one row, for a value that is not stored in the row itself."""
 
     __slots__ = ()
@@ -166,9 +165,9 @@ class RowFormula(ABC):
     """The price of one value, in conditions on a row of one byte; 0 where it is priced by itself."""
 
     @property
-    @abstractmethod
     def sources(self) -> tuple[str, ...]:
-        """The columns of the query that it is calculated of, in the same row."""
+        """The columns of the query that it is calculated of, in the same row; none where it reads another table."""
+        return ()
 
     @property
     def listed(self) -> int:
@@ -194,11 +193,6 @@ class OwnColumn(RowFormula):
 
     conditions: ClassVar[int] = LOOKED_UP
     column: str
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """No column of this table: it is in that of the individuals."""
-        return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ selects a row if and only if its condition is TRUE, and with negations pushed do
 "unknown" need not be told apart.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
@@ -135,18 +135,12 @@ def among(column: str, codes: Iterable[int | Fraction], *, span: int, negated: b
 
 def conjunction(parts: Iterable[Predicate]) -> Predicate:
     """All of the parts: flat, without `All`, and `Nothing` as soon as one part is."""
-    kept = tuple(_flat(parts, Conjunction, All()))
-    if Nothing() in kept:
-        return Nothing()
-    return Conjunction(kept) if len(kept) > 1 else (kept[0] if kept else All())
+    return _joined(parts, Conjunction, neutral=All(), deciding=Nothing())
 
 
 def disjunction(parts: Iterable[Predicate]) -> Predicate:
     """The disjunction of the parts: flat, without `Nothing`, and `All` as soon as one part is."""
-    kept = tuple(_flat(parts, Disjunction, Nothing()))
-    if All() in kept:
-        return All()
-    return Disjunction(kept) if len(kept) > 1 else (kept[0] if kept else Nothing())
+    return _joined(parts, Disjunction, neutral=Nothing(), deciding=All())
 
 
 def _others(column: str, excluded: Sequence[int], span: int) -> Predicate:
@@ -158,14 +152,14 @@ def _others(column: str, excluded: Sequence[int], span: int) -> Predicate:
     return disjunction(Within(column, low, high) for low, high in gaps)
 
 
-def _flat(
-    parts: Iterable[Predicate], kind: type[Conjunction] | type[Disjunction], neutral: Predicate
-) -> Iterator[Predicate]:
-    for part in parts:
-        if isinstance(part, kind):
-            yield from part.parts
-        elif part != neutral:
-            yield part
+def _joined(
+    parts: Iterable[Predicate], kind: type[Conjunction | Disjunction], *, neutral: Predicate, deciding: Predicate
+) -> Predicate:
+    flat = (each for part in parts for each in (part.parts if isinstance(part, kind) else (part,)))
+    kept = tuple(part for part in flat if part != neutral)
+    if deciding in kept:
+        return deciding
+    return kind(kept) if len(kept) > 1 else (kept[0] if kept else neutral)
 
 
 def _nodes(where: Condition) -> list[Condition]:

@@ -347,24 +347,20 @@ def _width(column: QueryColumn) -> float:
 
 def _sought_steps(columns: Mapping[str, QueryColumn]) -> int:
     """The steps in which one value is sought among thresholds or weights, where its domain is too large for a table."""
-    steps = 0
-    for formula in (column.formula for column in columns.values()):
-        if isinstance(formula, (Intervals, Weighted, Placed)):
-            span_max = TABLE_SPAN_MAX if isinstance(formula, Placed) else CODE_TABLE_SPAN_MAX
-            is_wide = columns[formula.column].coding.span > span_max
-            steps += 2 * formula.listed.bit_length() if is_wide else 0
-    return steps
+    formulas = [each.formula for each in columns.values() if isinstance(each.formula, (Intervals, Weighted, Placed))]
+    return sum(
+        2 * formula.listed.bit_length()
+        for formula in formulas
+        if columns[formula.column].coding.span
+        > (TABLE_SPAN_MAX if isinstance(formula, Placed) else CODE_TABLE_SPAN_MAX)
+    )
 
 
 def _table_steps(columns: Mapping[str, QueryColumn]) -> int:
     """The steps in which the tables of intervals and weights are made, by which rows are then looked up."""
-    steps = 0
-    for formula in (column.formula for column in columns.values()):
-        if isinstance(formula, (Intervals, Weighted)):
-            span = columns[formula.column].coding.span
-            is_table = span <= CODE_TABLE_SPAN_MAX
-            steps += (span + 2) * (1 + formula.listed.bit_length()) if is_table else 0
-    return steps
+    formulas = [each.formula for each in columns.values() if isinstance(each.formula, (Intervals, Weighted))]
+    tables = [(columns[formula.column].coding.span, formula.listed) for formula in formulas]
+    return sum((span + 2) * (1 + listed.bit_length()) for span, listed in tables if span <= CODE_TABLE_SPAN_MAX)
 
 
 def _searched_steps(predicate: Predicate, columns: Mapping[str, QueryColumn]) -> int:

@@ -31,12 +31,9 @@ def domain_of(column: Domain) -> Sequence[str | int | bool]:
             return column.domain
         case IntegerColumn():
             return range(column.lower, column.upper + 1)
-        case DateColumn():
+        case DateColumn() | DatetimeColumn():
             low, high = column.bounds
-            return Labels(date_text, low, high - low + 1)
-        case DatetimeColumn():
-            low, high = column.bounds
-            return Labels(time_text, low, high - low + 1)
+            return Labels(date_text if column.type == "date" else time_text, low, high - low + 1)
         case Parts():
             return column.labels
         case ListedValues():

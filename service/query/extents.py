@@ -1,15 +1,20 @@
 """Bounds on the coordinates that one row adds to, by declared bounds: whole steps of a power of two."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from service.arrays import Integers
 from service.query.columns import rounded
 
+TOTAL_MAX = 2**61  # of the sum over one individual's rows before clipping, and over all individuals after it
+NORM_SQUARED_MAX = 2**61
 STEPS_MIN = 256  # a value that is rounded to the grid must keep so many steps within its bound
 ENTRY_BITS_MAX = 54
-_ABOUT = 2.0**-20  # sums of squares in doubles are exact to far less: 2^20 of them to 2^-33
+_NEARLY = 1 - 2.0**-20  # sums of squares in doubles are exact to far less: 2^20 of them to 2^-33
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -34,12 +39,10 @@ class Vectors:
     def _largest_of_shifted(self, shifts: Integers) -> int:
         """Return that of entries with a shift each: doubles choose, and whole numbers of any size decide."""
         scaled = np.ldexp(self.entries.astype(np.float64), shifts)
-        about = np.add.reduceat(np.square(np.where(shifts < 0, np.floor(scaled + 0.5), scaled)), self.starts)
-        stops = np.append(self.starts[1:], self.entries.size)
-        longest = np.flatnonzero(about >= about.max() * (1 - _ABOUT))
+        about = np.where(shifts < 0, np.floor(scaled + 0.5), scaled)
         return max(
-            sum(rounded(int(self.entries[at]), int(shifts[at])) ** 2 for at in range(self.starts[each], stops[each]))
-            for each in longest
+            sum(rounded(int(self.entries[at]), int(shifts[at])) ** 2 for at in vector)
+            for vector in self._longest(about)
         )
 
     def longest_squared(self, entries: Integers) -> int:
@@ -47,12 +50,16 @@ class Vectors:
 
         Doubles choose the few vectors that may be the longest, and integers decide.
         """
-        about = np.add.reduceat(np.square(entries.astype(np.float64)), self.starts)
-        stops = np.append(self.starts[1:], entries.size)
-        longest = np.flatnonzero(about >= about.max() * (1 - _ABOUT))
-        different = {tuple(entries[self.starts[each] : stops[each]].tolist()) for each in longest}
+        longest = self._longest(entries.astype(np.float64))
+        different = {tuple(entries[vector.start : vector.stop].tolist()) for vector in longest}
         largest: int = max(sum(entry * entry for entry in vector) for vector in different)
         return largest
+
+    def _longest(self, about: NDArray[np.float64]) -> Iterator[range]:
+        """The places of the entries of each vector that may be the longest, by doubles near the entries (n,)."""
+        squared = np.add.reduceat(np.square(about), self.starts)
+        stops = np.append(self.starts[1:], about.size)
+        return (range(self.starts[each], stops[each]) for each in np.flatnonzero(squared >= squared.max() * _NEARLY))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,13 +87,6 @@ class Extent:
         """The largest squared norm of what one row adds, in its own steps."""
         return self.largest**2 if self.vectors is None else self.vectors.largest_squared(0)
 
-    def times_squared(self, *, rows: int, groups: int) -> int:
-        """The factor from the squared norm of one row to that of an individual's rows, all at their bounds.
-
-        What is added once to a group adds up over groups, of which an individual is in one with each row.
-        """
-        return min(rows, groups) if self.is_once else rows**2
-
     def steps(self, grid_log2: int) -> int:
         """The largest absolute value in steps of a grid, rounded half up as the engine rounds."""
         shift = self.step_log2 - grid_log2
@@ -104,6 +104,43 @@ class Extent:
             return True
         least = None if self.least is None else rounded(self.least, self.step_log2 - grid_log2)
         return (self.steps(grid_log2) if least is None else least) >= STEPS_MIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowBounds:
+    """The bounds on the rows of one individual and on individuals that a scale depends on; all of them public."""
+
+    rows: int  # as many count for one individual, at most
+    groups: int  # in which the rows of one individual may be
+    capacity: int  # at most so many individuals
+    shared_by: int = 1  # as many rows of an individual may have the weight of `rows`; 1: each has its own
+
+    def times_squared(self, extent: Extent) -> int:
+        """The factor from the squared norm of one row to that of an individual's rows, all at their bounds.
+
+        What is added once to a group adds up over groups, of which an individual is in one with each row.
+        """
+        return min(self.rows, self.groups) if extent.is_once else self.rows**2
+
+    def natural_squared(self, joint: Sequence[Extent]) -> Fraction:
+        """The squared norm in query units that no individual exceeds: its rows in one group, all at their bounds.
+
+        The triangle inequality over rows; items over different columns add in different coordinates, so squares add.
+        """
+        squares = (extent.squared * self.times_squared(extent) * Fraction(4) ** extent.step_log2 for extent in joint)
+        return sum(squares, start=Fraction(0))
+
+    def fits(self, norm_squared: int) -> bool:
+        """Tell whether vectors of this squared norm in steps, and their sum over all individuals, fit 64 bits."""
+        return norm_squared <= NORM_SQUARED_MAX and norm_squared * self.capacity**2 <= TOTAL_MAX**2
+
+
+def exponent_above(squared: Fraction) -> int:
+    """The smallest e with sqrt(squared) <= 2^e, of a positive number."""
+    exponent = (squared.numerator.bit_length() - squared.denominator.bit_length()) // 2 - 1
+    while squared > Fraction(4) ** exponent:
+        exponent += 1
+    return exponent
 
 
 def shifted(steps: Integers, shift: int) -> Integers:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
-from math import ceil, floor, log2
+from math import floor
 from typing import Final
 
 from service.query.columns import (
@@ -28,6 +28,7 @@ from service.query.columns import (
 )
 from service.query.domains import domain_of
 from service.query.expressions_ast import Feature, OneHotFeature, VectorFeature
+from service.query.extents import exponent_above
 from service.query.group_keys import Group, group_of
 from service.query.problems import QueryProblem, quoted
 from service.query.row_columns import RowColumns, text_of
@@ -257,10 +258,7 @@ class ReadFeatures:
         largest = max(bounds)
         if largest == 0:
             raise QueryProblem.of(f"{self.field}.features", "are always zero within the declared bounds")
-        exponent = ceil(log2(largest)) - 1
-        while Fraction(2) ** exponent < largest:
-            exponent += 1
-        return exponent
+        return exponent_above(largest**2)
 
 
 def read_features(asked: Sequence[Feature], columns: RowColumns, field: str, *, intercept: bool) -> ReadFeatures:

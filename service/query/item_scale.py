@@ -19,12 +19,12 @@ from typing import Final
 import numpy as np
 
 from service.core.laws import Gaussian
-from service.query.extents import STEPS_MIN, Extent
+from service.query.extents import STEPS_MIN, Extent, RowBounds
 from service.query.item_precision import ItemPrecision, clip_of, item_precision_of, one_for_each
 from service.query.item_steps import STEPS_LOG2, STEPS_MAX, Quotient, quotient_for
 from service.query.language import Query
 from service.query.problems import QueryProblem
-from service.query.scale import NORM_SQUARED_MAX, TOTAL_MAX, Scale
+from service.query.scale import Scale
 
 STEPS_LOG2_MAX: Final = 32
 ITEM_STEPS_MIN: Final = 2**18
@@ -33,15 +33,11 @@ SIGMA_MIN: Final = 2.0**-900
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScaleFacts:
+class ScaleFacts(RowBounds):
     """The facts of a dataset and a query that a scale depends on, beside the precision; all of them public."""
 
     extents: tuple[tuple[Extent, ...], ...]  # of each select item
     joint: tuple[tuple[Extent, ...], ...]  # of each, whose squares add up (`service.query.joint_extents`)
-    rows: int  # as many count for one individual, at most
-    groups: int  # in which the rows of one individual may be
-    capacity: int  # at most so many individuals
-    shared_by: int = 1  # as many rows of an individual may have the weight of `rows`; 1: each has its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +59,7 @@ def scale_by_item(query: Query, facts: ScaleFacts, *, budget_units: int) -> Scal
 
 def natural_bounds(facts: ScaleFacts) -> tuple[float, ...]:
     """The norm that no individual's part of each item exceeds, in its query units."""
-    return tuple(sqrt(_natural_squared(facts, place)) for place in range(len(facts.extents)))
+    return tuple(sqrt(facts.natural_squared(joint)) for joint in facts.joint)
 
 
 def item_scale_of(request: ItemScaleRequest) -> Scale:
@@ -88,22 +84,9 @@ def _worked_out(request: ItemScaleRequest) -> Scale:
 _kept: Final = lru_cache(maxsize=1024)(_worked_out)
 
 
-def _natural_squared(known: ScaleFacts, place: int) -> Fraction:
-    """The squared norm that no individual's part of an item exceeds, in query units."""
-    parts = [
-        extent.squared * _times_squared(known, extent) * Fraction(4) ** extent.step_log2
-        for extent in known.joint[place]
-    ]
-    return sum(parts, start=Fraction(0))
-
-
-def _times_squared(known: ScaleFacts, extent: Extent) -> int:
-    return extent.times_squared(rows=known.rows, groups=known.groups)
-
-
 def _reach_squared(request: ItemScaleRequest, place: int) -> Fraction:
     """The squared norm that no individual's part of an item exceeds, after its clip."""
-    natural = _natural_squared(request.known, place)
+    natural = request.known.natural_squared(request.known.joint[place])
     if natural == 0:
         raise QueryProblem.of(f"select[{place}]", "is always zero within the declared bounds")
     return natural if request.l2_clips is None else min(natural, Fraction(request.l2_clips[place]) ** 2)
@@ -137,8 +120,7 @@ def _fits(request: ItemScaleRequest, steps_log2: int, sigmas: Sequence[float]) -
         most = max(quotient_of(extent, size).of(extent.largest) for extent in extents)
         if most * request.known.rows * request.known.shared_by > STEPS_MAX:
             return False
-    squared = sum(_clips_squared(request, sizes))
-    return squared <= NORM_SQUARED_MAX and squared * request.known.capacity**2 <= TOTAL_MAX**2
+    return request.known.fits(sum(_clips_squared(request, sizes)))
 
 
 def _refusal(request: ItemScaleRequest, reaches: Sequence[Fraction], steps_log2: int | None) -> QueryProblem:
@@ -173,7 +155,7 @@ def _clips_squared(request: ItemScaleRequest, sizes: Sequence[float]) -> list[in
 
 
 def _natural_squared_steps(request: ItemScaleRequest, extents: Sequence[Extent], size: float) -> int:
-    return sum(_squared_steps(extent, size) * _times_squared(request.known, extent) for extent in extents)
+    return sum(_squared_steps(extent, size) * request.known.times_squared(extent) for extent in extents)
 
 
 def _squared_steps(extent: Extent, size: float) -> int:

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from service.query.arithmetic import Amount, clipped
-from service.query.columns import LOOKED_UP, Coding, QueryColumn, ReaderFormula, meant_by
+from service.query.arithmetic import Amount
+from service.query.columns import LOOKED_UP, Coding, QueryColumn, ReaderFormula
 from service.query.conditions import Predicate, predicate_of
 from service.query.expressions_ast import Own
 from service.query.problems import QueryProblem, quoted
-from service.query.row_columns import RowColumns, text_of
+from service.query.row_columns import RowColumns, text_of, within_bounds
 from service.query.schema import EventsTable, Schema
 from service.query.suggestions import did_you_mean
 
@@ -28,11 +28,6 @@ class OwnTotal(ReaderFormula):
     predicate: Predicate
     column: str | None  # None: counted
     columns: Mapping[str, QueryColumn]  # those of the events that are read
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """No column of this table: they are in that of the events."""
-        return ()
 
 
 def own_events_column(
@@ -68,7 +63,8 @@ def own_events_column(
     whole = QueryColumn(
         name=f"all of {text_of(node)}", kind="integer" if added is None else added.kind, coding=total, formula=formula
     )
-    return _within(node, columns.add(whole), field)
+    fields = f"{field}.clip[0]", f"{field}.clip[1]"
+    return within_bounds(text_of(node), Amount.of_column(columns.add(whole)), asked.clip, fields)
 
 
 def _total(added: QueryColumn | None, rows: int, field: str) -> Coding:
@@ -80,14 +76,3 @@ def _total(added: QueryColumn | None, rows: int, field: str) -> Coding:
     if rows * max(-low, high) > TOTAL_MAX:
         raise QueryProblem.of(field, "adds up to numbers too large for exact sums; clip the value")
     return Coding(offset=rows * low, span=rows * (high - low), step_log2=step_log2)
-
-
-def _within(node: Own, whole: QueryColumn, field: str) -> QueryColumn:
-    low, high = node.own.clip
-    if low > high:
-        raise QueryProblem.of(f"{field}.clip[1]", "must not be below the lower bound")
-    amount = Amount.of_column(whole)
-    for place, bound in enumerate((low, high)):
-        if amount.is_whole and meant_by(bound).denominator != 1:
-            raise QueryProblem.of(f"{field}.clip[{place}]", "must be a whole number, as the value is")
-    return clipped(text_of(node), amount, meant_by(low), meant_by(high))

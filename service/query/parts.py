@@ -64,28 +64,30 @@ def bucketed(column: QueryColumn, name: str, unit: Unit, field: str) -> tuple[Qu
         raise QueryProblem.of(f"{field}.column", "must be a date or a time; bin takes numbers")
     unit_steps = DAY_S if column.kind == "datetime" else 1
     low, high = column.coding.offset, column.coding.offset + column.coding.span
-    said = (("by", unit),)
-    if unit == "hour":
-        if column.kind == "date":
-            raise QueryProblem.of(
-                f"{field}.by", "must be day, week, month, quarter, year or weekday, as a date has no hours"
-            )
-        hours = Cyclic(column=column.name, offset=low, divisor=_HOUR_S, added=0, modulus=24)
-        return _part(name, hours, 24), Parts(labels=range(24), said=said)
-    if unit == "weekday":
-        weekdays = Cyclic(column=column.name, offset=low, divisor=unit_steps, added=_THURSDAY, modulus=7)
-        return _part(name, weekdays, 7), Parts(labels=range(1, 8), said=said)
     first, last = low // unit_steps, high // unit_steps
-    if unit == "day":
-        _check_count(last - first + 1, field)
-        days = Cyclic(column=column.name, offset=low, divisor=unit_steps, added=-first, modulus=None)
-        return _part(name, days, last - first + 1), Parts(labels=Labels(date_text, first, last - first + 1), said=said)
-    starts = list(_starts(first, last, unit))
-    _check_count(len(starts), field)
-    thresholds = [max(start * unit_steps - low, 0) for start in starts] + [high - low + 1]
-    labels = Labels(partial(_label, tuple(starts), unit), 0, len(starts))
-    formula = Intervals(column=column.name, thresholds=tuple(thresholds))
-    return _part(name, formula, len(starts)), Parts(labels=labels, said=said)
+    formula: Formula
+    labels: Sequence[str | int]
+    match unit:
+        case "hour":
+            if column.kind == "date":
+                raise QueryProblem.of(
+                    f"{field}.by", "must be day, week, month, quarter, year or weekday, as a date has no hours"
+                )
+            formula, labels = Cyclic(column=column.name, offset=low, divisor=_HOUR_S, added=0, modulus=24), range(24)
+        case "weekday":
+            formula = Cyclic(column=column.name, offset=low, divisor=unit_steps, added=_THURSDAY, modulus=7)
+            labels = range(1, 8)
+        case "day":
+            _check_count(last - first + 1, field)
+            formula = Cyclic(column=column.name, offset=low, divisor=unit_steps, added=-first, modulus=None)
+            labels = Labels(date_text, first, last - first + 1)
+        case _:
+            starts = tuple(_starts(first, last, unit))
+            _check_count(len(starts), field)
+            thresholds = (*(max(start * unit_steps - low, 0) for start in starts), high - low + 1)
+            formula = Intervals(column=column.name, thresholds=thresholds)
+            labels = Labels(partial(_label, starts, unit), 0, len(starts))
+    return _part(name, formula, len(labels)), Parts(labels=labels, said=(("by", unit),))
 
 
 def _part(name: str, formula: Formula, count: int) -> QueryColumn:

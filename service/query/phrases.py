@@ -30,17 +30,19 @@ def value_words(node: object) -> str:
     if not isinstance(node, Mapping):
         return literal_words(node)
     [(kind, body)] = node.items()
-    if kind == "col":
-        return str(body)
-    if kind == "abs":
-        return f"|{value_words(body)}|"
-    if kind == "clip":
-        return f"{value_words(body[0])} cut to {number_text(body[1])}..{number_text(body[2])}"
-    if kind == "predict":
-        return f"{body['link']} prediction by {feature_words(body)}"
-    if kind == "own":
-        return _own(body)
-    return f"({value_words(body[0])} {_OPERATORS[kind]} {value_words(body[1])})"
+    match kind:
+        case "col":
+            return str(body)
+        case "abs":
+            return f"|{value_words(body)}|"
+        case "clip":
+            return f"{value_words(body[0])} cut to {number_text(body[1])}..{number_text(body[2])}"
+        case "predict":
+            return f"{body['link']} prediction by {feature_words(body)}"
+        case "own":
+            return _own(body)
+        case _:
+            return f"({value_words(body[0])} {_OPERATORS[kind]} {value_words(body[1])})"
 
 
 def _own(body: Node) -> str:

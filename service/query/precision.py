@@ -3,26 +3,11 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor, ldexp
-from typing import Protocol
 
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
 from service.core.mechanisms import Mechanism
 from service.query.noise_ast import PREPAID_ALONE, HalfWidth, Noise, Prepaid, Rho, Share, Sigma, SizeForm
 from service.query.problems import QueryProblem
-
-
-class Precision(Protocol):
-    """A stated precision: which size of noise it asks for on a grid, in steps."""
-
-    @property
-    def field(self) -> str:
-        """The field that states it."""
-
-    def estimate(self, norm_squared: int, grid_log2: int) -> float:
-        """About the size."""
-
-    def size_steps(self, norm_squared: int, grid_log2: int) -> float:
-        """The size for vectors of this squared norm, in steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +55,10 @@ class WorstCase:
     def size_steps(self, norm_squared: int, _grid_log2: int) -> float:
         """A size at which a vector of this squared norm costs at most `units`."""
         return self.mechanism.size_for(norm_squared, self.units)
+
+
+Precision = FixedSize | FixedHalfWidth | WorstCase
+"""A stated precision. It says which size of noise it asks for on a grid, in steps; its `estimate` is about that."""
 
 
 def precision_of(noise: Noise, mechanism: Mechanism, *, budget_units: int) -> Precision:

@@ -2,6 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
 
@@ -107,8 +108,9 @@ class RowColumns(ABC):
                 return self.add(_bounded(product(_between(left, "*", right), first, second), field))
             case Abs(abs=inner):
                 return self.add(without_sign(f"abs({text_of(inner)})", self._number(inner, f"{field}.abs")))
-            case Clip():
-                return self.add(self._clipped(node, f"{field}.clip"))
+            case Clip(clip=(inner, low, high)):
+                amount, fields = self._number(inner, f"{field}.clip[0]"), (f"{field}.clip[1]", f"{field}.clip[2]")
+                return self.add(within_bounds(text_of(node), amount, (low, high), fields))
             case Predict():
                 return self.add(self.predicted(node, f"{field}.predict"))
             case Own():
@@ -180,15 +182,15 @@ class RowColumns(ABC):
     def _column(self, node: Operand, field: str) -> QueryColumn | None:
         return None if isinstance(node, (bool, int, float, str)) else self.value(node, field)
 
-    def _clipped(self, node: Clip, field: str) -> QueryColumn:
-        inner, low, high = node.clip
-        amount = self._number(inner, f"{field}[0]")
-        if low > high:
-            raise QueryProblem.of(f"{field}[2]", "must not be below the lower bound")
-        for place, bound in enumerate((low, high), start=1):
-            if amount.is_whole and meant_by(bound).denominator != 1:
-                raise QueryProblem.of(f"{field}[{place}]", "must be a whole number, as the value is")
-        return clipped(text_of(node), amount, meant_by(low), meant_by(high))
+
+def within_bounds(name: str, amount: Amount, bounds: tuple[float, float], fields: Sequence[str]) -> QueryColumn:
+    """A column of the amount moved into the bounds. Raises QueryProblem for bounds that are none, naming theirs."""
+    if bounds[0] > bounds[1]:
+        raise QueryProblem.of(fields[1], "must not be below the lower bound")
+    for bound, field in zip(bounds, fields, strict=True):
+        if amount.is_whole and meant_by(bound).denominator != 1:
+            raise QueryProblem.of(field, "must be a whole number, as the value is")
+    return clipped(name, amount, *map(meant_by, bounds))
 
 
 def _bounded(column: QueryColumn, field: str) -> QueryColumn:

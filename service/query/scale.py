@@ -15,32 +15,26 @@ from typing import Final
 from service.core.laws import Law
 from service.core.mechanisms import GAUSSIAN_NOISE, Mechanism
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
-from service.query.extents import Extent
+from service.query.extents import TOTAL_MAX, Extent, RowBounds, exponent_above
 from service.query.precision import Precision
 from service.query.problems import QueryProblem
 from service.query.reduction import REDUCTIONS, Reduce
 
 BITS_MAX, BITS_MIN = 30, 18  # the clip spans more than 2^(s-1) and at most 2^s steps of a grid that is not 1
 SIGMA_STEPS_EASY = 2.0**28  # up to here the exact sampler rarely needs its slow path
-TOTAL_MAX = 2**61  # of the sum over one individual's rows before clipping, and over all individuals after it
-NORM_SQUARED_MAX = 2**61
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScaleRequest:
+class ScaleRequest(RowBounds):
     """The facts that the scale depends on, all of them public."""
 
     extents: tuple[Extent, ...]  # one for each select item
     joint: tuple[Extent, ...]  # whose squares add up to a bound on one row (`service.query.joint_extents`)
-    rows: int  # as many count for one individual, at most
-    groups: int  # in which the rows of one individual may be
-    capacity: int  # at most so many individuals
     l2_clip: float | None  # query units
     precision: Precision
     mechanism: Mechanism = GAUSSIAN_NOISE
     is_fine: bool = False  # vectors may be shortened or weighed, or a norm is rounded: grid 1 has no fractions
     reduce: Reduce | None = None
-    shared_by: int = 1  # as many rows of an individual may have the weight of `rows`; 1: each has its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +76,7 @@ def scale_of(request: ScaleRequest) -> Scale:
 
 
 def _worked_out(request: ScaleRequest) -> Scale:
-    natural = _natural_squared(request)
+    natural = request.natural_squared(request.joint)
     if natural == 0:
         raise QueryProblem.of("select", "is always zero within the declared bounds")
     clip = None if request.l2_clip is None else Fraction(request.l2_clip) ** 2
@@ -102,44 +96,16 @@ def _worked_out(request: ScaleRequest) -> Scale:
 _kept: Final = lru_cache(maxsize=4096)(_worked_out)
 
 
-def _natural_squared(request: ScaleRequest) -> Fraction:
-    """The squared norm that no individual's vector exceeds: all of its rows in one group, at their bounds.
-
-    The triangle inequality over rows; items over different columns add in different coordinates, so squares add.
-    """
-    base = min(extent.step_log2 for extent in request.joint)
-    squared = sum(
-        (extent.squared << 2 * (extent.step_log2 - base)) * _times_squared(request, extent) for extent in request.joint
-    )
-    return squared * _power_of_four(base)
-
-
-def _times_squared(request: ScaleRequest, extent: Extent) -> int:
-    return extent.times_squared(rows=request.rows, groups=request.groups)
-
-
-def _power_of_four(exponent: int) -> Fraction:
-    return Fraction(4**exponent) if exponent >= 0 else Fraction(1, 4**-exponent)
-
-
 def _grids(request: ScaleRequest, natural: Fraction, clip: Fraction | None) -> Iterator[tuple[int, float]]:
     """The grids to try, as powers of two, each with the sigma in steps up to which it will do; the best first."""
     if clip is None and not request.is_fine and all(extent.integral for extent in request.extents):
         yield 0, SIGMA_STEPS_MAX
-    exponent = _exponent(natural if clip is None else clip)
+    exponent = exponent_above(natural if clip is None else clip)
     least = BITS_MIN + request.is_fine
     for bits in range(BITS_MAX, least - 1, -1):
         yield exponent - bits, SIGMA_STEPS_EASY
     for bits in range(least, BITS_MAX + 1):
         yield exponent - bits, SIGMA_STEPS_MAX
-
-
-def _exponent(squared: Fraction) -> int:
-    """The smallest e with sqrt(squared) <= 2^e."""
-    guess = (squared.numerator.bit_length() - squared.denominator.bit_length()) // 2 - 1
-    while squared > _power_of_four(guess):
-        guess += 1
-    return guess
 
 
 def _clip_squared_steps(request: ScaleRequest, grid_log2: int, clip: Fraction | None) -> int:
@@ -153,7 +119,7 @@ def _clip_squared_steps(request: ScaleRequest, grid_log2: int, clip: Fraction | 
 
 
 def _natural_squared_steps(request: ScaleRequest, grid_log2: int) -> int:
-    return sum(extent.squared_steps(grid_log2) * _times_squared(request, extent) for extent in request.joint)
+    return sum(extent.squared_steps(grid_log2) * request.times_squared(extent) for extent in request.joint)
 
 
 def _charged_squared_steps(reduce: Reduce, request: ScaleRequest, grid_log2: int, clip_squared_steps: int) -> int:
@@ -173,8 +139,7 @@ def _obstacle(request: ScaleRequest, grid_log2: int, clip_squared_steps: int) ->
         if request.l2_clip is not None:
             return QueryProblem.of("per_individual.l2_clip", "is too small beside the declared bounds")
         return QueryProblem.of("select", "adds up to numbers too large for exact sums; give an l2_clip")
-    too_many = clip_squared_steps * request.capacity**2 > TOTAL_MAX**2
-    if clip_squared_steps > NORM_SQUARED_MAX or too_many:
+    if not request.fits(clip_squared_steps):
         return QueryProblem.of("select", "adds up to numbers too large for exact sums over the dataset's capacity")
     return None
 

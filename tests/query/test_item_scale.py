@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from service.core.charge import UNITS_PER_RHO
 from service.core.laws import Gaussian
-from service.query.extents import Extent, Vectors
+from service.query.extents import NORM_SQUARED_MAX, TOTAL_MAX, Extent, Vectors
 from service.query.item_precision import ItemHalfWidths, ItemPrecision, ItemSigmas, ItemWorstCases
 from service.query.item_scale import ITEM_STEPS_MIN, ItemScaleRequest, ScaleFacts, item_scale_of
 from service.query.problems import QueryProblem
-from service.query.scale import NORM_SQUARED_MAX, TOTAL_MAX, Scale
+from service.query.scale import Scale
 from tests.query.samples import refused
 
 ONE = Extent(low=1, high=1, step_log2=0, integral=True)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from service.core.charge import worst_case_units
 from service.core.laws import Gaussian
 from service.core.mechanisms import GAUSSIAN_NOISE
-from service.query.extents import Extent
+from service.query.extents import NORM_SQUARED_MAX, TOTAL_MAX, Extent
 from service.query.precision import FixedHalfWidth, FixedSize, Precision, WorstCase
 from service.query.problems import QueryProblem
-from service.query.scale import NORM_SQUARED_MAX, TOTAL_MAX, Scale, ScaleRequest, scale_of
+from service.query.scale import Scale, ScaleRequest, scale_of
 from tests.query.samples import refused
 
 ONE = Extent(low=1, high=1, step_log2=0, integral=True)

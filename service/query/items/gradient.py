@@ -12,6 +12,7 @@ from pydantic import Discriminator, Field, Tag
 from service.query.columns import QueryColumn
 from service.query.domains import domain_of
 from service.query.expressions_ast import BinKey, BucketKey, Features, GroupKey, Intercept, Row
+from service.query.extents import exponent_above
 from service.query.features import BITS_MAX, FeatureMap, read_features
 from service.query.group_keys import Group, countable, group_of
 from service.query.item import Item, ItemPlace, PlanItem
@@ -112,8 +113,8 @@ def _ways(model: Model, features: FeatureMap, clip_squared: Fraction | None) -> 
     """The finest steps of the error first, down to those that a clip leaves enough of. Raises QueryProblem for none."""
     error_max = Fraction(model.error_max)
     least = error_max**2 if clip_squared is None else _clip_of_error(clip_squared, features, error_max)
-    coarsest = _exponent_below(least) - CLIP_BITS
-    largest = _exponent_below(error_max**2)
+    coarsest = -exponent_above(1 / least) - CLIP_BITS
+    largest = -exponent_above(1 / error_max**2)
     finest = max(min(largest - ERROR_BITS, coarsest), largest - ERROR_BITS_MAX)
     if finest > coarsest:
         raise QueryProblem.of("per_individual.l2_clip", "is too small beside the declared bounds")
@@ -136,14 +137,6 @@ def _clip_of_error(clip_squared: Fraction, features: FeatureMap, error_max: Frac
     return min(clip_squared / (features.squares_max * Fraction(4) ** features.step_log2), error_max**2)
 
 
-def _exponent_below(squared: Fraction) -> int:
-    """The largest e with 2^e <= sqrt(squared)."""
-    exponent = (squared.numerator.bit_length() - squared.denominator.bit_length()) // 2 + 1
-    while Fraction(4) ** exponent > squared:
-        exponent -= 1
-    return exponent
-
-
 def _target(asked: Gradient, columns: RowColumns, field_of_item: str) -> QueryColumn | Group:
     """The column that is predicted, or of `softmax` the group."""
     field, target = f"{field_of_item}.target", asked.target
@@ -153,10 +146,9 @@ def _target(asked: Gradient, columns: RowColumns, field_of_item: str) -> QueryCo
         if asked.loss != "softmax":
             raise QueryProblem.of(field, f"must be a value, not groups: {asked.loss} predicts one number")
         return group_of(target, columns, field)
-    if asked.loss == "softmax":
-        column = columns.named(target, field) if isinstance(target, str) else columns.value(target, field)
-        return Group(label=column.name, column=column, domain=countable(column, field))
     column = columns.named(target, field) if isinstance(target, str) else columns.value(target, field)
+    if asked.loss == "softmax":
+        return Group(label=column.name, column=column, domain=countable(column, field))
     if asked.loss == "logistic" and column.kind != "boolean":
         raise QueryProblem.of(field, f"must be a boolean column; for the values of {quoted(column.name)} use softmax")
     if asked.loss == "squared" and not column.is_number:

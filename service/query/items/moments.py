@@ -6,6 +6,7 @@ from functools import partial
 from typing import Annotated, Any, ClassVar
 
 from service.query.expressions_ast import Features, Intercept
+from service.query.extents import NORM_SQUARED_MAX
 from service.query.features import BITS_MAX, BITS_MIN, ReadFeatures, read_features
 from service.query.item import Item, ItemPlace, PlanItem
 from service.query.items.products import Products, ProductSteps
@@ -13,7 +14,6 @@ from service.query.literals_ast import Closed
 from service.query.phrases import feature_words
 from service.query.problems import QueryProblem
 from service.query.product_plan import ProductPlan
-from service.query.scale import NORM_SQUARED_MAX
 from service.query.schema import doc
 
 

@@ -11,13 +11,14 @@ from service.core.laws import Gaussian
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
 from service.query.dataset_terms import DatasetTerms
 from service.query.domains import CATEGORIES_SHOWN_MAX, Axis, Label
+from service.query.extents import RowBounds
 from service.query.item import AskedPrecision, PlanItem
 from service.query.layout import DIMENSION_MAX
 from service.query.precision import Precision, precision_of
 from service.query.problems import QueryProblem
 from service.query.product_plan import ProductPlan
 from service.query.runs import MULTIPLIED_MAX
-from service.query.scale import NORM_SQUARED_MAX, SIGMA_STEPS_EASY, TOTAL_MAX, Scale
+from service.query.scale import SIGMA_STEPS_EASY, Scale
 
 CLIP_SQUARED_MIN: Final = 4**16
 """The least squared clip in steps: truncation loses little of a vector at the clip."""
@@ -117,7 +118,7 @@ def _chosen(
         most = candidate.norm_squared_max
         if clip_squared is not None:
             most = min(most, floor(clip_squared / Fraction(4) ** candidate.grid_log2))
-        if most <= NORM_SQUARED_MAX and most * capacity**2 <= TOTAL_MAX**2:
+        if RowBounds(rows=1, groups=1, capacity=capacity).fits(most):
             fitting.append((candidate, most))
     if not fitting:
         raise QueryProblem.of("select", "adds up to numbers too large for exact sums; give an l2_clip")
