@@ -154,24 +154,30 @@ class Accounting(ABC):
         return min(self.epsilon_of_units(units, delta), GAUSSIAN.epsilon_of_units(units, delta))
 
 
+class RhoAccounting(Accounting):
+    """An accounting that bounds all orders at once: the amount is the rho of zCDP, and mu^2 of GDP is twice of it."""
+
+    unit: ClassVar[str] = "rho"
+
+    def units_replace_one(self, units: int) -> int:
+        """4 rho, which is 2 mu; a query with q(x') = -q(x) attains it."""
+        return 4 * units
+
+    def epsilon_time_uniform(self, spent_units: int, *, budget_units: int, delta: Decimal) -> float:
+        """The least bound of the levels that a spent total is within (Whitehouse et al. 2023; Lecuyer 2021)."""
+        _refuse_spent(spent_units, budget_units, delta)
+        if spent_units == 0:
+            return 0.0
+        finest = (budget_units // spent_units).bit_length() - 1
+        return min(_level_bound(budget_units, level, delta) for level in range(finest + 1))
+
+
 @dataclass(frozen=True)
-class GaussianAccounting(Accounting):
+class GaussianAccounting(RhoAccounting):
     """Gaussian differential privacy: every mechanism is a post-processing of a Gaussian, and the curve is exact."""
 
-    @property
-    def unit(self) -> str:
-        """The unit of zCDP too: mu^2 is twice the amount."""
-        return "rho"
-
-    @property
-    def document(self) -> str | dict[str, str | float]:
-        """A word."""
-        return "gdp"
-
-    @property
-    def name(self) -> str:
-        """The name that mechanisms have for it."""
-        return "gdp"
+    name: ClassVar[str] = "gdp"
+    document: ClassVar[str] = name
 
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
         """The exact curve decides, at mu = sqrt(2 rho)."""
@@ -189,14 +195,6 @@ class GaussianAccounting(Accounting):
                 high = middle
         return low
 
-    def units_replace_one(self, units: int) -> int:
-        """2 mu, which is 4 rho; a query with q(x') = -q(x) attains it."""
-        return 4 * units
-
-    def epsilon_time_uniform(self, spent_units: int, *, budget_units: int, delta: Decimal) -> float:
-        """The epsilon by levels of spending, each with its best order."""
-        return _by_levels(spent_units, budget_units, delta)
-
     def mu_of_units(self, units: int) -> float:
         """sqrt(2 rho), rounded up. Raises ValueError for negative units."""
         if units < 0:
@@ -205,27 +203,18 @@ class GaussianAccounting(Accounting):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConcentratedAccounting(Accounting):
+class ConcentratedAccounting(RhoAccounting):
     """Zero-concentrated differential privacy, and a conversion to (epsilon, delta)."""
 
     conversion: Conversion = "optimal"
 
+    name: ClassVar[str] = "zcdp"
     has_advisory: ClassVar[bool] = True
-
-    @property
-    def unit(self) -> str:
-        """The unit of zCDP."""
-        return "rho"
 
     @property
     def document(self) -> str | dict[str, str | float]:
         """The document that a registration states."""
-        return {"kind": "zcdp", "conversion": self.conversion}
-
-    @property
-    def name(self) -> str:
-        """The name that mechanisms have for it."""
-        return "zcdp"
+        return {"kind": self.name, "conversion": self.conversion}
 
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
         """The largest rho of the conversion decides."""
@@ -235,14 +224,6 @@ class ConcentratedAccounting(Accounting):
         """B* of Feldman and Zrnic, Theorem 4.8 (simple), or the largest rho by the optimal conversion."""
         _refuse_guarantee(epsilon, delta)
         return units_of(amount_of_best_order(epsilon, delta, self.conversion))
-
-    def units_replace_one(self, units: int) -> int:
-        """4 rho."""
-        return 4 * units
-
-    def epsilon_time_uniform(self, spent_units: int, *, budget_units: int, delta: Decimal) -> float:
-        """The epsilon by levels of spending, each with its best order."""
-        return _by_levels(spent_units, budget_units, delta)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -326,27 +307,19 @@ class RenyiAccounting(Accounting):
 class PureAccounting(Accounting):
     """Pure differential privacy: no delta, which may be None here and is not looked at."""
 
-    @property
-    def unit(self) -> str:
-        """The bound on the loss itself."""
-        return "epsilon"
+    unit: ClassVar[str] = "epsilon"
+    name: ClassVar[str] = "pure"
+    has_delta: ClassVar[bool] = False
 
     @property
     def document(self) -> str | dict[str, str | float]:
         """The document that a registration states."""
-        return {"kind": "pure"}
-
-    @property
-    def name(self) -> str:
-        """The name that mechanisms have for it."""
-        return "pure"
+        return {"kind": self.name}
 
     @cached_property
     def mechanisms(self) -> Mapping[str, Mechanism]:
         """Laplace noise alone: the loss of a Gaussian has no bound."""
         return {Laplace.word: LaplaceMechanism(self.name, self.laplace_prices)}
-
-    has_delta: ClassVar[bool] = False
 
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal | None) -> bool:  # noqa: ARG002
         """Exactly."""
@@ -412,15 +385,6 @@ def _least(is_certified: Callable[[float], bool], *, highest: float = math.inf) 
         else:
             low = middle
     return high
-
-
-def _by_levels(spent_units: int, budget_units: int, delta: Decimal) -> float:
-    """The least bound of the levels that a spent total is within (Whitehouse et al. 2023; Lecuyer 2021)."""
-    _refuse_spent(spent_units, budget_units, delta)
-    if spent_units == 0:
-        return 0.0
-    finest = (budget_units // spent_units).bit_length() - 1
-    return min(_level_bound(budget_units, level, delta) for level in range(finest + 1))
 
 
 def _level_bound(budget_units: int, level: int, delta: Decimal) -> float:

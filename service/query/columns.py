@@ -18,6 +18,7 @@ from typing import ClassVar, Final, Literal
 
 import numpy as np
 
+from service.query.literals_ast import INTEGER_MAX
 from service.query.schema import (
     BooleanColumn,
     BudgetColumn,
@@ -84,6 +85,11 @@ class Coding:
 def meant_by(number: float) -> Fraction:
     """The number that a literal is written as: of the double 0.1 it is 1/10, the shortest decimal that reads as it."""
     return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
+
+
+def number_of(number: Fraction) -> int | float:
+    """A whole number where every JSON reader agrees on it, or else the nearest double."""
+    return int(number) if number.denominator == 1 and abs(number) <= INTEGER_MAX else float(number)
 
 
 def coding_of(column: Column) -> Coding:

@@ -330,14 +330,12 @@ def _conditions_ready_ns(predicate: Predicate, columns: Mapping[str, QueryColumn
 
 def _leaves(predicate: Predicate, columns: Mapping[str, QueryColumn]) -> float:
     """The conditions on a row, in those on a column of one byte; a list of values counts more, by its length."""
-    conditions = 0.0
-    for leaf in leaves_of(predicate):
-        if isinstance(leaf, Among):
-            tested = len(leaf.codes) if len(leaf.codes) <= RUNS_MAX else _TABLE_LOOKED_UP
-            conditions += _width(columns[leaf.column]) * tested
-        elif isinstance(leaf, Within | Null):
-            conditions += _width(columns[leaf.column])
-    return conditions
+    read = [leaf for leaf in leaves_of(predicate) if not isinstance(leaf, All | Nothing)]
+    return sum(_width(columns[leaf.column]) * (_tested(leaf) if isinstance(leaf, Among) else 1) for leaf in read)
+
+
+def _tested(values: Among) -> int:
+    return len(values.codes) if len(values.codes) <= RUNS_MAX else _TABLE_LOOKED_UP
 
 
 def _width(column: QueryColumn) -> float:

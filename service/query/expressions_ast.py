@@ -110,11 +110,19 @@ def enough_edges(edges: tuple[object, ...]) -> tuple[object, ...]:
     return edges
 
 
-class Bin(Closed):
+class OfValue(Closed):
+    """A column by its name, or a value that is calculated."""
+
+    column: ColumnName | None = optional("The column of numbers; or `of`.")
+    of: Row | None = optional("The calculated value; or `column`.")
+
+    _has_value = either("column", "of")
+
+
+class Bin(OfValue):
     """Intervals of a number, date or time, between `edges` or of equal `width`; the last one includes its end."""
 
     column: ColumnName | None = optional("The column of numbers, dates or times; or `of`.")
-    of: Row | None = optional("The calculated value; or `column`.")
     edges: (
         Annotated[
             tuple[Number | Annotated[str, Field(max_length=40)], ...],
@@ -129,7 +137,6 @@ class Bin(Closed):
     )
 
     _has_intervals = either("edges", "width")
-    _has_value = either("column", "of")
 
 
 Unit = Literal["day", "week", "month", "quarter", "year", "hour", "weekday"]

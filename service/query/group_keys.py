@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, floor
 
-from service.query.columns import QueryColumn, label_of, meant_by
+from service.query.columns import QueryColumn, label_of, meant_by, number_of
 from service.query.declared_bounds import column_bounds
 from service.query.domains import Countable, Domain
 from service.query.expressions_ast import Bin, BinKey, BucketKey, GroupKey
-from service.query.literals_ast import INTEGER_MAX
 from service.query.parts import PARTS_MAX, Parts, bucketed, edge_text, in_intervals, interval_labels
 from service.query.problems import QueryProblem, quoted
 from service.query.row_columns import RowColumns, position_of, text_of
@@ -52,10 +51,7 @@ def countable(column: QueryColumn, field: str) -> Countable:
 
 
 def _binned(asked: Bin, columns: RowColumns, field: str) -> tuple[QueryColumn, Parts]:
-    if asked.of is not None:
-        column, named = columns.value(asked.of, f"{field}.of"), f"{field}.of"
-    else:
-        column, named = columns.named(asked.column or "", f"{field}.column"), f"{field}.column"
+    column, named = columns.of_value(asked, field)
     if not column.is_ordered:
         raise QueryProblem.of(named, "has no order; a bin takes a number, a date or a time")
     edges = asked.edges if asked.edges is not None else _edges(asked, column, field)
@@ -85,5 +81,4 @@ def _edges(asked: Bin, column: QueryColumn, field: str) -> list[int | float]:
     if last - first > PARTS_MAX:
         raise QueryProblem.of(f"{field}.width", f"makes more than {PARTS_MAX} groups")
     last += last == first
-    edges = [number * width for number in range(first, last + 1)]
-    return [int(edge) if edge.denominator == 1 and abs(edge) <= INTEGER_MAX else float(edge) for edge in edges]
+    return [number_of(number * width) for number in range(first, last + 1)]

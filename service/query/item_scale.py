@@ -145,17 +145,19 @@ def quotient_of(extent: Extent, size: float) -> Quotient:
 
 def _clips_squared(request: ItemScaleRequest, sizes: Sequence[float]) -> list[int]:
     """The squared norm in steps of each item that no vector may exceed: what its clip allows, or what can occur."""
-    squares = []
-    for place, (extents, size) in enumerate(zip(request.known.joint, sizes, strict=True)):
-        natural = _natural_squared_steps(request, extents, size)
-        if request.l2_clips is not None:
-            natural = min(natural, floor((Fraction(request.l2_clips[place]) / Fraction(size)) ** 2))
-        squares.append(natural)
-    return squares
+    naturals = _naturals_squared(request.known, sizes)
+    if request.l2_clips is None:
+        return naturals
+    clips = [floor((Fraction(clip) / Fraction(size)) ** 2) for clip, size in zip(request.l2_clips, sizes, strict=True)]
+    return [*map(min, naturals, clips)]
 
 
-def _natural_squared_steps(request: ItemScaleRequest, extents: Sequence[Extent], size: float) -> int:
-    return sum(_squared_steps(extent, size) * request.known.times_squared(extent) for extent in extents)
+def _naturals_squared(known: ScaleFacts, sizes: Sequence[float]) -> list[int]:
+    """The squared norm in steps of each item that can occur."""
+    return [
+        sum(_squared_steps(extent, size) * known.times_squared(extent) for extent in extents)
+        for extents, size in zip(known.joint, sizes, strict=True)
+    ]
 
 
 def _squared_steps(extent: Extent, size: float) -> int:
@@ -175,16 +177,14 @@ def _squared_steps(extent: Extent, size: float) -> int:
 def _scale(request: ItemScaleRequest, steps_log2: int, sigmas: Sequence[float], reaches: Sequence[Fraction]) -> Scale:
     sizes = [ldexp(sigma, -steps_log2) for sigma in sigmas]
     clips = _clips_squared(request, sizes)
-    naturals = [_natural_squared_steps(request, *each) for each in zip(request.known.joint, sizes, strict=True)]
-    sigma_steps = ldexp(1.0, steps_log2)
     return Scale(
         grid_log2=0,
         clip_squared_steps=sum(clips),
         charged_squared_steps=sum(clips),
-        clip_binds=clips != naturals,
+        clip_binds=clips != _naturals_squared(request.known, sizes),
         l2_clip=sqrt(sum(clips)),
         l2_charged=sqrt(sum(clips)),
-        law=(law := Gaussian(sigma_steps)),
+        law=(law := Gaussian(ldexp(1.0, steps_log2))),
         worst_case_units=law.charge(sum(clips)),
         sigmas=tuple(sigmas),
         bounds=tuple(sqrt(reach) for reach in reaches),

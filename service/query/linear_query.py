@@ -23,6 +23,7 @@ from service.query.estimated_items import EstimatedItem
 from service.query.estimates import Itself
 from service.query.group_keys import Group
 from service.query.item import Item, ItemPlace
+from service.query.item_precision import one_for_each
 from service.query.language import Query
 from service.query.layout import Layout
 from service.query.noise_ast import SELECT_MAX, Rho, Share
@@ -133,11 +134,9 @@ def _shares(query: Query) -> list[Fraction]:
     """The part of the cost that each item gets."""
     weights = query.noise.weights if isinstance(query.noise, Share | Rho) else None
     count = len(query.select)
-    if weights is not None and len(weights) != count:
-        raise QueryProblem.of(
-            "noise.weights", f"must have {count} numbers, one for each select item, not {len(weights)}"
-        )
-    return [Fraction(1)] * count if weights is None else [meant_by(weight) for weight in weights]
+    if weights is None:
+        return [Fraction(1)] * count
+    return [meant_by(weight) for weight in one_for_each(weights, count, "noise.weights")]
 
 
 def _whole_numbers(weights: Sequence[Fraction]) -> tuple[float, ...]:

@@ -1,6 +1,7 @@
 """The parameters of a linear model as numbers: listed or known by their hash, of the right shape, in whole steps."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import frexp
 from typing import Final
 
@@ -19,6 +20,19 @@ ARGUMENT_MAX: Final = 2**52
 
 Given = Sequence[float] | Sequence[Sequence[float]] | HashedParameters
 """The parameters in the forms that a query has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedParameters:
+    """The parameters of a model, one row for each class."""
+
+    classes: int
+    packed: bytes  # (classes, features) as int64, in steps
+
+    @property
+    def parameters(self) -> Integers:
+        """The parameters (classes, features) in their steps."""
+        return np.frombuffer(self.packed, dtype=np.int64).reshape(self.classes, -1)
 
 
 def parameter_rows(given: Given, classes: int | None, size: int, *, field: str, of: str) -> NDArray[np.float64]:

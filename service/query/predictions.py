@@ -15,7 +15,7 @@ from service.query.columns import Coding, QueryColumn, ReaderFormula
 from service.query.expressions_ast import Predict, Prediction
 from service.query.features import BITS_MAX, FeatureMap, Vector, read_features
 from service.query.group_keys import countable
-from service.query.model_parameters import parameter_rows, parameter_steps
+from service.query.model_parameters import PackedParameters, parameter_rows, parameter_steps
 from service.query.problems import QueryProblem
 from service.query.row_columns import RowColumns, text_of
 from service.query.runs import MULTIPLIED_MAX
@@ -25,20 +25,13 @@ PROBABILITY_LOG2: Final = -16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Predicted(ReaderFormula):
+class Predicted(PackedParameters, ReaderFormula):
     """A model at given parameters: `service.engine.predictions` works it out for blocks of rows."""
 
     conditions: ClassVar[int] = 0
     features: FeatureMap
     link: str
-    classes: int
-    packed: bytes  # the parameters (classes, features) as int64, in steps
     unit_log2: int  # the argument's steps, as a power of two
-
-    @property
-    def parameters(self) -> Integers:
-        """The parameters (classes, features) in their steps."""
-        return np.frombuffer(self.packed, dtype=np.int64).reshape(self.classes, -1)
 
     @property
     def sources(self) -> tuple[str, ...]:

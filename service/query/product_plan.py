@@ -9,10 +9,8 @@ to the clip, truncated toward zero and then measured.
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
-from service.arrays import Integers
 from service.query.features import FeatureMap
+from service.query.model_parameters import PackedParameters
 from service.query.runs import BLOCK_ROWS, RUN_ENTRIES
 
 WIDE_ROWS: Final = 256
@@ -21,7 +19,7 @@ WIDE_ENTRIES: Final = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class Model(PackedParameters):
     """A linear model at given parameters, and how its error is counted."""
 
     loss: str
@@ -29,16 +27,9 @@ class Model:
     target_offset: int  # of `squared`, the target is (code + offset) * 2**target_log2
     target_log2: int
     target_span: int
-    classes: int
-    packed: bytes  # the parameters (classes, features) as int64, in steps of 2**parameter_log2
-    parameter_log2: int
+    parameter_log2: int  # of a step of the parameters
     error_max: float  # the largest error of one class, in its unit
     error_log2: int
-
-    @property
-    def parameters(self) -> Integers:
-        """The parameters (classes, features) in their steps."""
-        return np.frombuffer(self.packed, dtype=np.int64).reshape(self.classes, -1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

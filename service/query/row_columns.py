@@ -19,7 +19,20 @@ from service.query.columns import (
     coding_of,
     meant_by,
 )
-from service.query.expressions_ast import Abs, Add, Clip, ColumnRef, FoldOf, Mul, Operand, Own, Predict, Row, Sub
+from service.query.expressions_ast import (
+    Abs,
+    Add,
+    Clip,
+    ColumnRef,
+    FoldOf,
+    Mul,
+    OfValue,
+    Operand,
+    Own,
+    Predict,
+    Row,
+    Sub,
+)
 from service.query.literals_ast import Value
 from service.query.problems import QueryProblem, quoted
 from service.query.schema import (
@@ -92,6 +105,12 @@ class RowColumns(ABC):
         if name not in vectors:
             raise QueryProblem.of(field, f"there is no column of vectors {quoted(name)}{did_you_mean(name, vectors)}")
         return vectors[name]
+
+    def of_value(self, asked: OfValue, field: str) -> tuple[QueryColumn, str]:
+        """The column of a value, and the field that names it. Raises QueryProblem naming the field."""
+        if asked.of is not None:
+            return self.value(asked.of, f"{field}.of"), f"{field}.of"
+        return self.named(asked.column or "", f"{field}.column"), f"{field}.column"
 
     def value(self, node: Row, field: str) -> QueryColumn:
         """The column that a value of the row is read or calculated as. Raises QueryProblem naming the field."""

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from service.query.columns import number_of
 from service.query.declared_bounds import bounds_of
-from service.query.expressions_ast import Abs, Clip, ColumnRef, Mul, Row, Sub
+from service.query.expressions_ast import Abs, Clip, ColumnRef, Mul, OfValue, Row, Sub
 from service.query.item import Item, ItemPlace
-from service.query.items.sum import OfValue, SumItem
-from service.query.literals_ast import INTEGER_MAX
+from service.query.items.sum import SumItem
 from service.query.problems import QueryProblem, quoted
 from service.query.row_columns import text_of
 
@@ -89,8 +89,7 @@ def centred(asked: OfValue, place: ItemPlace, kind: str, *, is_counted: bool = T
     Where its rows are counted beside it, its steps must be no larger than 1.
     """
     value = ColumnRef(col=asked.column or "") if asked.of is None else asked.of
-    field = f"{place.field}.{kind}.{'column' if asked.of is None else 'of'}"
-    column = place.columns.named(asked.column or "", field) if asked.of is None else place.columns.value(value, field)
+    column, field = place.columns.of_value(asked, f"{place.field}.{kind}")
     if not column.is_number:
         raise QueryProblem.of(field, f"{quoted(column.name)} is not numeric: a {kind} is of numbers")
     if is_counted and column.coding.step_log2 > 0:
@@ -102,8 +101,3 @@ def centred(asked: OfValue, place: ItemPlace, kind: str, *, is_counted: bool = T
     if low == high:
         raise QueryProblem.of(field, "is a value that its bounds allow one number for")
     return CentredValue(value=value, low=low, high=high)
-
-
-def number_of(number: Fraction) -> int | float:
-    """A whole number where every JSON reader agrees on it, or else the nearest double."""
-    return int(number) if number.denominator == 1 and abs(number) <= INTEGER_MAX else float(number)

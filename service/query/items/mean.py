@@ -6,9 +6,10 @@ from typing import Annotated, ClassVar
 from service.query.columns import label_of
 from service.query.composite_item import CompositeItem, LinearParts
 from service.query.estimates import DeviationOf, Estimator, MeanOf, VarianceOf
+from service.query.expressions_ast import OfValue
 from service.query.item import Form, Input, ItemPlace
 from service.query.items.centred_value import MEAN_PARTS, VARIANCE_PARTS, CentredValue, centred
-from service.query.items.sum import OfValue, ValueItem
+from service.query.items.sum import ValueItem
 from service.query.schema import doc
 
 

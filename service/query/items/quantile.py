@@ -5,14 +5,14 @@ from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import AfterValidator, Field, Strict
 
-from service.query.columns import label_of
+from service.query.columns import label_of, number_of
 from service.query.composite_item import CompositeItem, LinearParts
 from service.query.estimates import QuantileOf
-from service.query.expressions_ast import Bin, BinKey, ColumnRef, enough_edges
+from service.query.expressions_ast import Bin, BinKey, ColumnRef, OfValue, enough_edges
 from service.query.item import Form, Input, ItemPlace
-from service.query.items.centred_value import centred, number_of
+from service.query.items.centred_value import centred
 from service.query.items.histogram import HistogramItem
-from service.query.items.sum import OfValue, value_of_words
+from service.query.items.sum import value_of_words
 from service.query.literals_ast import Number
 from service.query.phrases import number_text
 from service.query.problems import QueryProblem

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from service.query.columns import QueryColumn, label_of
-from service.query.expressions_ast import Row
+from service.query.expressions_ast import OfValue
 from service.query.extents import Extent
 from service.query.item import Form, Input, Item, ItemPlace, PlanItem
-from service.query.literals_ast import Closed, ColumnName, either
 from service.query.phrases import value_words
 from service.query.problems import QueryProblem, quoted
-from service.query.schema import doc, optional
+from service.query.schema import doc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,15 +28,6 @@ class Sum(PlanItem):
             step_log2=coding.step_log2,
             integral=columns[self.column].kind != "real",
         )
-
-
-class OfValue(Closed):
-    """A column by its name, or a value that is calculated."""
-
-    column: ColumnName | None = optional("The column of numbers; or `of`.")
-    of: Row | None = optional("The calculated value; or `column`.")
-
-    _has_value = either("column", "of")
 
 
 def value_of_words(body: Any) -> str:  # noqa: ANN401 - JSON
@@ -65,12 +55,7 @@ class SumItem(ValueItem):
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
         """The sum."""
-        if self.sum.of is not None:
-            field = f"{place.field}.sum.of"
-            column = place.columns.value(self.sum.of, field)
-        else:
-            field = f"{place.field}.sum.column"
-            column = place.columns.named(self.sum.column or "", field)
+        column, field = place.columns.of_value(self.sum, f"{place.field}.sum")
         if not column.is_number:
             raise QueryProblem.of(
                 field, f"{quoted(column.name)} is not numeric; count the rows where it has the value of interest"
