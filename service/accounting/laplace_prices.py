@@ -160,12 +160,6 @@ class LinearPrices:
         return 0, None
 
 
-@cache
-def pure_prices() -> LinearPrices:
-    """The prices in pure DP."""
-    return LinearPrices()
-
-
 def laplace_prices_of(name: str) -> ChordPrices | LinearPrices:
     """The prices under an accounting by its name: gdp, zcdp, pure, or rdp and its order. Raises ValueError."""
     match name.split(" "):
@@ -174,7 +168,7 @@ def laplace_prices_of(name: str) -> ChordPrices | LinearPrices:
         case ["zcdp"]:
             return concentrated_prices()
         case ["pure"]:
-            return pure_prices()
+            return LinearPrices()
         case ["rdp", order]:
             return renyi_prices(float(order))
     raise ValueError(f"there is no accounting {name}")

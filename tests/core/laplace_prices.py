@@ -12,7 +12,6 @@ from service.accounting.laplace_prices import (
     LinearPrices,
     concentrated_prices,
     gaussian_prices,
-    pure_prices,
     renyi_prices,
 )
 
@@ -56,7 +55,7 @@ def pure(t: mpmath.mpf) -> mpmath.mpf:
 
 ORDERS = [1.0001, 2.0, 8.0, 32.0, 1e6]
 TABLES: dict[str, tuple[Callable[[], ChordPrices | LinearPrices], Price]] = {
-    "pure": (pure_prices, pure),
+    "pure": (LinearPrices, pure),
     "zcdp": (concentrated_prices, concentrated),
     "gdp": (gaussian_prices, gaussian),
     **{f"rdp {order:g}": (partial(renyi_prices, order), renyi(order)) for order in ORDERS},
