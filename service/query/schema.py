@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, RootModel, Strict, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, Strict, model_validator
 from pydantic.fields import FieldInfo
 
 from service.query.calendar import days_of, seconds_of
-from service.query.literals_ast import INTEGER_MAX, NOT_EMPTY, SOME, Closed, in_pieces
+from service.query.literals_ast import INTEGER_MAX, NOT_EMPTY, SOME, in_pieces
 from service.query.names import fault_of_name
 from service.query.problems import FieldError
 
@@ -61,7 +61,13 @@ def optional(text: str) -> Any:  # noqa: ANN401 - as Field itself
     return Field(default=None, exclude_if=lambda value: value is None, description=text)
 
 
-class CategoryColumn(Closed):
+class _Closed(BaseModel):
+    """A model that refuses what is not declared, and does not take `true` for 1."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class CategoryColumn(_Closed):
     """One of the listed `categories`, or of the integers 0 to `size` - 1. A value not declared is counted nowhere."""
 
     type: Annotated[Literal["category"], doc("`category`.")]
@@ -105,7 +111,7 @@ class CategoryColumn(Closed):
         return category if isinstance(category, int) and 0 <= category < len(self.domain) else None
 
 
-class IntegerColumn(Closed):
+class IntegerColumn(_Closed):
     """An integer between `lower` and `upper`, both possible; a value outside is moved to the nearer bound."""
 
     type: Annotated[Literal["integer"], doc("`integer`.")]
@@ -119,7 +125,7 @@ class IntegerColumn(Closed):
         return self
 
 
-class RealColumn(Closed):
+class RealColumn(_Closed):
     """A number between `lower` and `upper`; a value outside is moved to the nearer bound."""
 
     type: Annotated[Literal["real"], doc("`real`.")]
@@ -135,7 +141,7 @@ class RealColumn(Closed):
         return self
 
 
-class DateColumn(Closed):
+class DateColumn(_Closed):
     """A day between `lower` and `upper`, both possible, as `2026-03-31`; one outside is moved to the nearer bound."""
 
     type: Annotated[Literal["date"], doc("`date`.")]
@@ -157,7 +163,7 @@ class DateColumn(Closed):
         return days_of(self.lower) or 0, days_of(self.upper) or 0
 
 
-class DatetimeColumn(Closed):
+class DatetimeColumn(_Closed):
     """A second in UTC between `lower` and `upper`, both possible; one outside is moved to the nearer bound."""
 
     type: Annotated[Literal["datetime"], doc("`datetime`.")]
@@ -183,13 +189,13 @@ class DatetimeColumn(Closed):
         return seconds_of(self.lower) or 0, seconds_of(self.upper) or 0
 
 
-class BooleanColumn(Closed):
+class BooleanColumn(_Closed):
     """True or false."""
 
     type: Annotated[Literal["boolean"], doc("`boolean`.")]
 
 
-class BudgetColumn(Closed):
+class BudgetColumn(_Closed):
     """An individual's own limit in rho, below the dataset's. It is not data: no query can mention it."""
 
     type: Annotated[Literal["budget"], doc("`budget`.")]
@@ -198,7 +204,7 @@ class BudgetColumn(Closed):
 _VectorSteps = Annotated[int, Field(ge=-VECTOR_STEPS_MAX, le=VECTOR_STEPS_MAX)]
 
 
-class VectorColumn(Closed):
+class VectorColumn(_Closed):
     """A list of `length` whole numbers of steps, such as an image or an embedding.
 
     A number below `lower` or above `upper` is moved to the nearer bound, both of which are in steps.
@@ -247,7 +253,7 @@ Column = Annotated[
 ]
 
 
-class IndividualsTable(Closed):
+class IndividualsTable(_Closed):
     """The table with one row per individual."""
 
     kind: Annotated[Literal["individuals"], doc("`individuals`.")]
@@ -271,7 +277,7 @@ class IndividualsTable(Closed):
         return capacity
 
 
-class EventsTable(Closed):
+class EventsTable(_Closed):
     """A table with many rows of one individual, such as its visits or purchases."""
 
     kind: Annotated[Literal["events"], doc("`events`.")]

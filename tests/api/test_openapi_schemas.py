@@ -61,11 +61,14 @@ class TestQueries:
         assert body["required"]
         assert parts <= reached(document, body)
         assert {each.__name__ for each in _subclasses(Closed)} - parts <= {
+            "CentredItem",
             "Comparison",
             "CompositeItem",
             "Item",
+            "Keyed",
             "NoiseForm",
             "SizeForm",
+            "ValueItem",
         }
 
     def test_a_union_is_written_once(self, document: Document) -> None:

@@ -26,6 +26,7 @@ from service.query.expressions_ast import (
 )
 from service.query.items.difference import OfGroups
 from service.query.items.gradient import Gradient, GradientItem
+from service.query.items.mean import CentredItem
 from service.query.items.moments import Moments, MomentsItem
 from service.query.items.quantile import OfRank
 from service.query.items.ratio import OfTwo
@@ -79,7 +80,7 @@ def test_the_builder_writes_moments_and_gradients(item: Json) -> None:
 
 
 ELSEWHERE = {Moments, MomentsItem, Gradient, GradientItem, HashedParameters, Predict, Prediction}
-ELSEWHERE |= {CompositeItem, OfGroups, OfRank, OfTwo}
+ELSEWHERE |= {CompositeItem, CentredItem, OfGroups, OfRank, OfTwo}
 ELSEWHERE |= {NumberFeature, OneHotFeature, VectorFeature, Own, OwnEvents}
 
 
