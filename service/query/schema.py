@@ -61,10 +61,16 @@ def optional(text: str) -> Any:  # noqa: ANN401 - as Field itself
     return Field(default=None, exclude_if=lambda value: value is None, description=text)
 
 
-class _Closed(BaseModel):
-    """A model that refuses what is not declared, and does not take `true` for 1."""
+class ClosedModel(BaseModel):
+    """A model that refuses what is not declared."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Closed(ClosedModel):
+    """A closed model that does not take `true` for 1."""
+
+    model_config = ConfigDict(strict=True)
 
 
 class CategoryColumn(_Closed):

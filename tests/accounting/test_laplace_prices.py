@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
 from itertools import pairwise
 from statistics import NormalDist
 

@@ -110,7 +110,7 @@ def test_the_wait_is_stated_in_whole_seconds_and_is_bounded(clock: Clock) -> Non
         admitted(limiter, 3)
         with pytest.raises(RateLimited) as refused:
             limiter.admit(principal())
-        assert 1 <= refused.value.retry_after_s <= 3
+        assert refused.value.retry_after_s in {1, 2, 3}
     assert RateLimited(0).retry_after_s == 1
 
 
