@@ -1,9 +1,9 @@
 """Amendments: after an erasure the individual's place in an entry reads as untouched, and the entry's hash still holds.
 
-An entry binds the digests of its pieces as they were written. An amendment puts a piece of the same length in the place
-of another, and keeps the digests of both; an act of the journal binds those of one erasure in a range of entries. The
-chain of hashes verifies as before, and every byte that is not what was written is accounted for. Numbers of people and
-charged units of an entry stay as they were.
+An entry binds the digests of its pieces as they were written. An amendment replaces one piece by another of the same
+length, and keeps the digests of both. An act of the journal binds the amendments that one erasure makes in a range of
+entries. So the chain of hashes still verifies, and every changed byte is accounted for. The entry's numbers of people
+and its charged units stay as they were.
 """
 
 import hashlib
@@ -20,9 +20,9 @@ _PLACE: Final = Struct("!qq")  # sequence, number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amendment:
-    """A replacement of content of `old_digest` by that of `new_digest`, for act `erasure` of the journal.
+    """The change of piece `number` of the entry `seq` by one erasure, as the digests of its content before and after.
 
-    `number` is the piece's in the entry `seq`.
+    `erasure` is the number of the erasure's act in the journal.
     """
 
     erasure: int
@@ -34,7 +34,7 @@ class Amendment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """An amendment with what is to be stored: a piece of an entry with this `salt`."""
+    """An amendment with the `piece` that is to be stored; `salt` is the entry's."""
 
     amendment: Amendment
     salt: bytes
@@ -43,16 +43,16 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnPart:
-    """The piece of the entry `seq` that would hold a slot, if the entry touched it."""
+    """The piece of the entry `seq` in which a slot stands if the entry touched that slot."""
 
     seq: int
     salt: bytes
     piece: Piece
 
     def without(self, slot: int, *, erasure: int) -> Rewritten | None:
-        """The part with the slot untouched; None where it is so already.
+        """The amended piece, in which the slot is untouched; None if the slot is untouched already.
 
-        Raises ValueError for a part that cannot be read.
+        Raises ValueError for a piece that cannot be read.
         """
         amended = self.piece.without(slot, self.salt)
         if amended is None:
@@ -63,7 +63,7 @@ class OwnPart:
 
 
 def amendments_digest(amendments: Iterable[Amendment]) -> bytes:
-    """SHA-256 over the amendments of one erasure in a stretch of entries, in order of sequence and number."""
+    """SHA-256 over the amendments of one erasure in a range of entries, in order of sequence and number."""
     sha = hashlib.sha256(_TAG)
     for each in amendments:
         sha.update(_PLACE.pack(each.seq, each.number) + each.old_digest + each.new_digest)

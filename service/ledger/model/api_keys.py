@@ -33,11 +33,11 @@ class Pepper:
         return self._mac(b"sign-in", token.encode())
 
     def attempt_hash(self, kind: str, attempt: str) -> bytes:
-        """The secret of a `kind` that belongs to a browser's attempt to sign in at a provider."""
+        """The secret for the purpose `kind` that belongs to a browser's attempt to sign in at a provider."""
         return self._mac(b"attempt", kind.encode() + b"\0" + attempt.encode())
 
     def identity_id(self, who: Sequence[str]) -> UUID:
-        """The id of the principal of a provider's subject, from which the subject cannot be found."""
+        """The id of the principal for an identity provider's subject; it does not reveal the subject."""
         return UUID(bytes=self._mac(b"identity", json.dumps(who).encode())[:16], version=4)
 
     def tombstone(self, dataset_id: int, key: Key) -> bytes:
@@ -45,7 +45,7 @@ class Pepper:
         return self._mac(b"tombstone", dataset_id.to_bytes(8, "big") + key.encode())
 
     def tombstones(self, dataset_id: int, keys: Iterable[Key]) -> list[bytes]:
-        """The tombstones of many keys, in half the time for each."""
+        """The tombstones of many keys, in half the time that single calls take."""
         begun, found = hmac.new(self.secret, b"tombstone\0" + dataset_id.to_bytes(8, "big"), "sha256"), []
         for key in keys:
             mac = begun.copy()
@@ -54,31 +54,31 @@ class Pepper:
         return found
 
     def upload_digest(self, dataset_id: int, content: bytes) -> bytes:
-        """The keyed digest that is stored of an upload; an erased individual's row cannot be confirmed by it."""
+        """The keyed digest that is stored of an upload; without the pepper no guess of a row can be tested by it."""
         return self._mac(b"upload", dataset_id.to_bytes(8, "big") + content)
 
     def witness_key(self) -> bytes:
-        """The key under which a witness is sealed that others can read."""
+        """The key that seals a witness kept where others can read it."""
         return self._mac(b"sealed witness", b"")
 
     def ledger_key(self) -> bytes:
-        """The key under which the pieces of ledger entries are sealed at rest."""
+        """The key that seals the pieces of ledger entries at rest."""
         return self._mac(b"ledger", b"")
 
     def database_proof(self, salt: bytes) -> bytes:
-        """The proof, kept in a database, that it was begun under this pepper."""
+        """The proof, kept in a database, that the database was begun under this pepper."""
         return self._mac(b"database", salt)
 
     def cache_key(self) -> bytes:
-        """The key under which replicas seal what they share."""
+        """The key that seals what replicas share."""
         return self._mac(b"cache", b"")
 
     def forwarding_proof(self, replica: UUID, challenge: bytes) -> bytes:
-        """A replica's answer to a challenge before another sends it requests, and the keys that they bear."""
+        """The replica's answer to a challenge from another process, which then sends it requests with API keys."""
         return self._mac(b"forwarding", replica.bytes + challenge)
 
     def request_seal(self, replica: UUID, request: bytes) -> bytes:
-        """The seal of a request that one process sends to another; no greeting is answered with one."""
+        """The seal of a request that one process sends to another; no challenge is ever answered with such a seal."""
         return self._mac(b"forwarded request", replica.bytes + request)
 
     def _mac(self, purpose: bytes, message: bytes) -> bytes:
@@ -93,7 +93,7 @@ def new_api_key(principal_id: UUID) -> tuple[str, str]:
 
 
 def split_api_key(api_key: str) -> tuple[UUID, str] | None:
-    """(principal id, secret part), or None when the text is no key of ours."""
+    """(principal id, secret part), or None when the text is not an API key of the service."""
     parts = api_key.split("_", 2)
     if len(parts) != 3 or parts[0] != _PREFIX or len(api_key) > _KEY_LENGTH_MAX:
         return None

@@ -1,7 +1,7 @@
-"""The fields of a ledger entry, once: rows in the database and the form in which replicas share entries follow from it.
+"""The fields of a ledger entry, once: database rows and the form in which replicas share entries follow from them.
 
-The pieces of an entry are no field: how many there are depends on the entry. What the hash binds is written out in
-`service.ledger.model.ledger_entry`, because the hashes of a format never change.
+The pieces of an entry are not among the fields, because their number depends on the entry. What the hash binds is
+written out in `service.ledger.model.ledger_entry`, because the hashes of a format never change.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,10 +17,10 @@ FieldType = Literal["int2", "int4", "int8", "float8", "numeric", "text", "uuid",
 
 @dataclass(frozen=True, slots=True)
 class EntryField:
-    """One value of an entry. `name` is its attribute and its column.
+    """One value of an entry. `name` is the name of its attribute and of its column.
 
-    The value or the size of a field that `tells_charges` depends on charges: analysts' requests never
-    read it.
+    Where `tells_charges` is true, the value or its size depends on charges, and analysts' requests never read the
+    field.
     """
 
     name: str
@@ -65,14 +65,14 @@ ENTRY_FIELDS: Final[Sequence[EntryField]] = (
     _field("settled", "bytea", tells_charges=True),
     _field("sigmas", "bytea"),
 )
-"""In the order of the columns of a row."""
+"""All fields, in the order of the columns of a row."""
 
 _ATTRIBUTES: Final = [each.name for each in ENTRY_FIELDS]
 
 entry_values: Final[Callable[[LedgerEntry], tuple[Any, ...]]] = attrgetter(*_ATTRIBUTES)
-"""The values of ENTRY_FIELDS of an entry."""
+"""The values of an entry's fields, in the order of ENTRY_FIELDS."""
 
 
 def entry_from(values: Sequence[Any]) -> LedgerEntry:
-    """The entry of these values of ENTRY_FIELDS, without its pieces."""
+    """The entry with these values, in the order of ENTRY_FIELDS, without its pieces."""
     return LedgerEntry(**dict(zip(_ATTRIBUTES, values, strict=True)))

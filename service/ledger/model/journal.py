@@ -1,8 +1,8 @@
 """Acts in the journal, each chained to the one before by hashes; requests, outcomes and records of uploads.
 
-A replica applies an act by reading again the slots that it has touched, or none (`replication.act_changes`). The slots
-of an upload are a compressed bitmap: a million consecutive ones take two hundred bytes, ten thousand scattered ones
-among a million twenty-one thousand. Where that would be long, the touched pages are told instead.
+A replica applies an act by reading again the slots that the act has touched, if any (`replication.act_changes`). The
+slots of an upload are a compressed bitmap: two hundred bytes for a million consecutive slots, twenty-one thousand for
+ten thousand slots scattered among a million. If the bitmap is too long, the act names the touched pages instead.
 """
 
 import hashlib
@@ -24,18 +24,18 @@ from service.ledger.model.views import UploadReport
 from service.query.division import PAGE_SLOTS
 
 TOUCHED_BYTES_MAX: Final = 2**16
-"""The most bytes of a compressed bitmap; the detail of an act is read by every replica."""
+"""The greatest length of a compressed bitmap in bytes. Every replica reads the detail of an act."""
 TOUCHED: Final = ("joined", "slots")
-"""Under these names the detail of an upload tells of slots; a listing of acts leaves them out."""
+"""The names of the fields in an upload's detail that hold bitmaps of slots; a listing of acts leaves the fields out."""
 SPAN_MAX: Final = 2**27
-"""The most slots between the first and the last, for a bitmap of 16 MiB before it is compressed."""
+"""The greatest distance between the first slot and the last in a bitmap, which has 16 MiB before compression."""
 _TAG: Final = b"sparing journal 1\0"
 _ZLIB_LEVEL: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalAct:
-    """An act of a curator or an individual: number `number` of the dataset's acts, after the ledger entry `at_seq`."""
+    """The act of a curator or an individual that is number `number` in the journal, after the ledger entry `at_seq`."""
 
     number: int
     at_seq: int
@@ -46,14 +46,14 @@ class JournalAct:
 
     @classmethod
     def following(cls, previous_hash: bytes, *, number: int, at_seq: int, act: str, detail: Mapping[str, Any]) -> Self:
-        """The act, chained to the one before it, or to the dataset's genesis."""
+        """The act, chained by its hash to the one before it, or to the dataset's genesis."""
         facts: dict[str, Any] = {"number": number, "at_seq": at_seq, "act": act, "detail": dict(detail)}
         digest = hashlib.sha256(_TAG + previous_hash + rfc8785.dumps(facts)).digest()
         return cls(number=number, at_seq=at_seq, act=act, detail=dict(detail), previous_hash=previous_hash, hash=digest)
 
     @property
     def is_itself(self) -> bool:
-        """Tell whether its contents give its hash."""
+        """Tell whether the hash is that of the contents."""
         made = JournalAct.following(
             self.previous_hash, number=self.number, at_seq=self.at_seq, act=self.act, detail=self.detail
         )
@@ -61,17 +61,17 @@ class JournalAct:
 
 
 def told_slots(*, joined: Integers, rows: Integers) -> dict[str, Any]:
-    """The slots in the detail of an upload, both increasing: the new individuals, and those with new rows."""
+    """An upload's fields on slots, both in increasing order: the new individuals, and the individuals with new rows."""
     return {"joined": _told(joined), "slots": _told(rows)}
 
 
 def joined_slots(detail: Mapping[str, Any]) -> Integers:
-    """The slots of individuals that joined by an upload, perhaps with others on their pages."""
+    """The slots of individuals that joined by an upload; all slots of their pages where the act names pages."""
     return _slots(detail["joined"])
 
 
 def rows_slots(detail: Mapping[str, Any]) -> Integers:
-    """The slots of individuals whose rows an upload brought, perhaps with others on their pages."""
+    """The slots of individuals that got rows by an upload; all slots of their pages where the act names pages."""
     return _slots(detail["slots"])
 
 
@@ -91,7 +91,7 @@ def _slots(told: Mapping[str, Any]) -> Integers:
 
 
 def _bits(numbers: Integers) -> dict[str, Any]:
-    """`first`, and a bit for every number from it on, the highest bit of a byte first."""
+    """The numbers as a bitmap from `first` on, compressed, in base64; `first` is the highest bit of a byte."""
     first = int(numbers[0]) if numbers.size else 0
     is_in = np.zeros(int(numbers[-1]) - first + 1 if numbers.size else 0, dtype=np.bool_)
     is_in[numbers - first] = True
@@ -128,7 +128,10 @@ class UploadRequest:
     bounds: UploadBounds = upload_size.BOUNDS
 
     def options(self) -> dict[str, object]:
-        """All that changes the effect of the same bytes. Defaults are left out: a later option changes no digest."""
+        """Everything that changes the effect of the same bytes.
+
+        Defaults are left out, so that a later option changes no digest.
+        """
         said = {"table": self.table, "content_type": self.content_type}
         usual = _stated(UploadRequest(table=self.table, content_type=self.content_type))
         return said | {name: value for name, value in _stated(self).items() if value != usual[name]}
@@ -148,7 +151,7 @@ def _stated(request: UploadRequest) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadRecord:
-    """A stored upload: principal and idempotency key, a keyed digest of what was sent, and the report as JSON."""
+    """A stored upload: principal and idempotency key, a keyed digest of bytes and options, and the report as JSON."""
 
     address: Address
     digest: bytes

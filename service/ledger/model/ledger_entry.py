@@ -1,9 +1,9 @@
 """The ledger: one entry per charged query or burn, chained by SHA-256, with the price of every individual inside.
 
-An entry (format 2, docs/decisions/0027) has a public part, which an auditor is shown, and a private one, of which it is
-shown a salted digest. `hash` binds both, and each entry to all that came before; a holder of the public parts and the
-private digests checks the chain, and learns nothing of how many people a query concerned. Replaying the entries from
-the genesis gives every spent total again.
+An entry (format 2, docs/decisions/0027) has a public part, which an auditor is shown, and a private part, of which an
+auditor is shown a salted digest. Its `hash` binds both parts and the hash of the entry before. With the public parts
+and the private digests an auditor can check the chain, but learns nothing of how many people a query concerned.
+Replaying the entries from the genesis gives every spent total again.
 """
 
 import hashlib
@@ -36,13 +36,14 @@ SALT_BYTES: Final = 32
 class PublicEntry:
     """The part of an entry that analysts' requests may read: no value and no size here depends on charges.
 
-    `worst_case_total_units` sums the public worst cases up to and with this entry, saturated at CHARGE_UNITS_MAX: it
-    says for ever whether coverage was certain here. `values` are int64 grid steps, big-endian; `asked_at` is a whole
-    second, in UTC. `mechanism` names what drew the noise, and with it the quantity that is priced (gaussian: the
-    squared norm in grid steps). `values_digest` is the SHA-256 of `values`, so that a listing need not read them.
+    `worst_case_total_units` sums the public worst cases up to and with this entry, at most CHARGE_UNITS_MAX. It settles
+    for ever whether coverage was certified at this entry. `values` are int64 grid steps, big-endian, and
+    `values_digest` is their SHA-256, so that a listing need not read them. `asked_at` is a whole second, in UTC.
+    `mechanism` names what drew the noise, and so the quantity that is priced (gaussian: the squared norm in grid
+    steps).
 
-    Where each select item has steps of its own, `sigmas` are theirs in query units, as big-endian doubles; `sigma` is
-    then in steps, of which there are as many for every item, and the grid is 1.
+    Where the select items have grids of different steps, `sigmas` has the sigma of each item in query units, as
+    big-endian doubles. `sigma` then counts steps, the same number for every item, and the grid is 1.
     """
 
     seq: int
@@ -69,7 +70,7 @@ class PublicEntry:
 
     @property
     def item_sigmas(self) -> tuple[float, ...]:
-        """The sigma of each select item in query units; none where all are counted on one grid."""
+        """The sigma of each select item in query units; empty where all items share one grid."""
         return unpacked(self.sigmas) if self.sigmas else ()
 
     @property
@@ -79,28 +80,28 @@ class PublicEntry:
 
     @property
     def tick(self) -> int:
-        """The number of the monitor's tick that it is, from 1; 0 of all others."""
+        """The number of the monitor's tick, from 1, if this entry is a tick; else 0."""
         return tick_of(self.mechanism)
 
     @property
     def is_counted(self) -> bool:
-        """True if it counts as a query that charged or left out: no burn, and no tick, which the reserve has paid."""
+        """True for an entry that the counters count: neither a burn nor a tick, which is paid from the reserve."""
         return self.kind == "query" and not self.tick
 
     @property
     def law(self) -> Law:
-        """The law of its noise, in grid steps, exactly."""
+        """The exact law of the entry's noise, in grid steps."""
         return law_of(self.mechanism, ldexp(self.sigma, -self.grid_log2))
 
     @property
     def size(self) -> float:
-        """The size of its noise in query units; in steps, where each item has steps of its own."""
+        """The size of the entry's noise in query units; in steps, where each item has steps of its own."""
         return self.sigma
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryRecord(PublicEntry):
-    """An entry as curators and auditors list it: numbers of people, and neither charges nor values."""
+    """An entry as curators and auditors list it, with numbers of people but without charges and values."""
 
     values: bytes = b""
     analyst_id: UUID
@@ -116,13 +117,13 @@ class EntryRecord(PublicEntry):
 class LedgerEntry(EntryRecord):
     """One charged query, or a burn: charges without an answer, for answers that a restored database has forgotten.
 
-    It has `pieces`, the `salt` of its digests, and more that its private part binds: `answer_digest` of the principal
-    and key that it was first given to, the head of the journal's chain (`acts` and `acts_hash`), and of a burn
-    `settled`, the position that it settles, as JSON. `pieces_digest` and `private_digest` are kept beside what they are
-    made of.
+    The private part binds the `pieces`, the `salt` of their digests, and the following. `answer_digest` identifies the
+    principal and the key of the first answer. `acts` and `acts_hash` are the head of the journal. `settled`, of a burn
+    alone, is the position that the burn settles, as JSON. `pieces_digest` and `private_digest` are stored too, although
+    they could be worked out.
 
-    Pieces say less than was written once an individual was erased; they know by themselves with which digests they
-    were written. An entry that `is_pruned` has none.
+    After an erasure, the amended pieces say less than when they were written, but keep the digests that they then had.
+    An entry that `is_pruned` has no pieces.
     """
 
     values: bytes
@@ -137,7 +138,7 @@ class LedgerEntry(EntryRecord):
     is_pruned: bool = False
 
     def sealed(self) -> Self:
-        """Set the digests and the hash of this entry, and return it; its maker calls this."""
+        """Set the digests and the hash of this entry, and return the entry. Whoever makes an entry calls this."""
         object.__setattr__(self, "values_digest", hashlib.sha256(self.values).digest())
         object.__setattr__(self, "pieces_digest", pieces_digest(self.pieces))
         object.__setattr__(self, "private_digest", private_digest(self))
@@ -146,7 +147,7 @@ class LedgerEntry(EntryRecord):
 
     @property
     def is_itself(self) -> bool:
-        """Tell whether everything in it gives its hash: the digests of its pieces too, if these are kept."""
+        """Tell whether hash and digests are those of the contents. Pieces are not checked where the entry is pruned."""
         if not self.is_pruned and pieces_digest(self.pieces) != self.pieces_digest:
             return False
         if hashlib.sha256(self.values).digest() != self.values_digest:
@@ -159,24 +160,27 @@ class LedgerEntry(EntryRecord):
 
     @property
     def is_rewritten(self) -> bool:
-        """Tell whether it was pruned or amended, and so does not tell all that it charged."""
+        """Tell whether the entry was pruned or amended, so that its pieces no longer show all that it charged."""
         return self.is_pruned or any(piece.first_digest for piece in self.pieces)
 
     def quantities(self) -> Quantities:
-        """The pieces' quantities. Raises ValueError for pieces that cannot be read."""
+        """The quantities of all pieces. Raises ValueError for pieces that cannot be read."""
         return joined(self.pieces)
 
     def priced(self, law: Law | None = None) -> Priced:
-        """Its charges, by another law if one is given. Raises ValueError for pieces that cannot be read."""
+        """The charges of the entry, by `law` if one is given. Raises ValueError for pieces that cannot be read."""
         return Priced.of(self.quantities(), law or self.law)
 
     def decode(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """(charged slots, their charges in units, left-out slots), each increasing by slot. Raises as `priced`."""
+        """(charged slots, their charges in units, left-out slots); slots increase. Raises as `priced` does."""
         priced = self.priced()
         return priced.charged, priced.charges, priced.left_out
 
     def blocks(self) -> Iterator[tuple[Participants, NDArray[np.int64]]]:
-        """Its blocks with the charges by place (p,), units of those who are active. Raises as `priced`."""
+        """The blocks of the pieces, with charges by place (p,), in units, for active places.
+
+        Raises as `priced` does.
+        """
         for piece in self.pieces:
             measure, block = piece.block()
             amounts = block.norms_squared.astype(np.int64, copy=False)
@@ -189,12 +193,15 @@ def genesis(dataset: str, registration: bytes) -> bytes:
 
 
 def answer_digest(salt: bytes, principal_id: UUID, key: str) -> bytes:
-    """The digest that identifies an entry's first answer, also after the answer is deleted."""
+    """The digest that identifies the first answer of an entry, even after that answer is deleted."""
     return hashlib.sha256(b"sparing answer 2\0" + salt + principal_id.bytes + key.encode()).digest()
 
 
 def public_facts(entry: EntryRecord) -> dict[str, Any]:
-    """The public part of an entry, under the names that an auditor is shown; `sigmas` where each item has its own."""
+    """The public part of an entry, under the names that an auditor is shown.
+
+    `sigmas` is there only where each item has its own.
+    """
     return {
         "format": entry.format,
         "kind": entry.kind,
@@ -217,9 +224,9 @@ def public_facts(entry: EntryRecord) -> dict[str, Any]:
 
 
 def private_digest(entry: LedgerEntry) -> bytes:
-    """SHA-256 over the salt and the private part: numbers of people and acts, and what the pieces commit to.
+    """SHA-256 over the salt and the private part: numbers of people and acts, and the digests of pieces and answer.
 
-    With 256 random bits in it, the digest tells nothing of any of them.
+    The salt has 256 random bits, so that the digest reveals none of these.
     """
     facts = {
         "pieces": entry.pieces_digest.hex(),
@@ -235,11 +242,11 @@ def private_digest(entry: LedgerEntry) -> bytes:
 
 
 def chain_hash(entry: LedgerEntry) -> bytes:
-    """The value that `entry.hash` must have; pieces and values are bound by the digests that are kept of them."""
+    """The value that `entry.hash` must have. Pieces and values enter by their stored digests."""
     return _hash(entry, private_digest(entry))
 
 
 def _hash(entry: LedgerEntry, private: bytes) -> bytes:
-    """The hash over the row before, the public part and the digest of the private part."""
+    """The hash over the previous entry's hash, the public part and the digest of the private part."""
     public = hashlib.sha256(canonical_json(public_facts(entry))).digest()
     return hashlib.sha256(b"sparing ledger 2\0" + entry.previous_hash + public + private).digest()

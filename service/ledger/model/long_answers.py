@@ -1,7 +1,7 @@
-"""Answers of more than 10,000 numbers, which are stored without them: the entry that an answer shows has them already.
+"""Answers of more than 10,000 numbers, which are stored without the numbers, because the ledger entry has them.
 
-Such an answer has no labels either, which is how it is told from others. Its numbers are written from the entry by the
-functions that wrote them first, so that it is byte for byte what was sent.
+Such an answer has no labels, by which it is recognised. The functions that wrote its numbers first write them again
+from the entry, so that the restored answer is byte for byte what was sent.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from service.query.stated_noise import grid_of, in_query_units
 _BEGIN: Final = b'"values":['
 _NO_LABELS: Final = b'],"labels":[],'
 SHORT_BYTES: Final = 2 * LABELS_MAX
-"""A body of so many bytes has no room for more numbers than have labels."""
+"""A body of at most this many bytes has so few numbers that they have labels."""
 
 
 def without_values(body: bytes) -> bytes:
-    """The body as it is stored: of a long answer without its numbers, of any other as it is."""
+    """The body as it is stored: a long answer loses its numbers, any other body stays as it is."""
     before, begin, after = body.partition(_BEGIN)
     end = after.find(b"]")
     if not begin or not after.startswith(_NO_LABELS, end):
@@ -30,9 +30,10 @@ def without_values(body: bytes) -> bytes:
 
 
 def with_values(body: bytes, values: bytes, *, sigma: float, grid_log2: int, sigmas: Sequence[float]) -> bytes:
-    """The body as it was sent, with the `values` of its entry: int64 grid steps, big-endian.
+    """The body as it was sent; `values` are the numbers of its entry, int64 grid steps, big-endian.
 
-    A short answer is given back as it is, and so is one that cannot be read: a verification says that it was changed.
+    A short answer is returned unchanged. So is a body that cannot be read; a verification then finds that it was
+    changed.
     """
     before, begin, after = body.partition(_BEGIN)
     if not begin or not after.startswith(_NO_LABELS):

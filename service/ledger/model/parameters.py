@@ -1,7 +1,8 @@
-"""Parameters that are kept for the analyst who sent them: of a query, an entry has their hash alone.
+"""Parameters that are kept for the analyst who sent them, because an entry has only their hash.
 
-They are the analyst's numbers and say nothing of any individual. They are kept in the transaction of the first answer
-that names them, and for as long as the dataset, so that the query can be planned again; nobody else can use them.
+They are the analyst's numbers and say nothing of any individual. The transaction of the first answer that names them
+stores them, and they are kept as long as the dataset, so that the query can be planned again. No other analyst can use
+them.
 """
 
 import hashlib
@@ -16,7 +17,7 @@ from service.query.parameters_ast import HASHES_MAX, PARAMETERS_MAX, is_unknown,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptParameters:
-    """Numbers of one analyst in one dataset: doubles, little-endian, row by row, in the shape that they first had."""
+    """Numbers of one analyst in one dataset, as little-endian doubles, row by row, in the `shape` first sent."""
 
     principal_id: UUID
     sha256: str
@@ -25,28 +26,28 @@ class KeptParameters:
 
     @property
     def are_themselves(self) -> bool:
-        """Tell whether the numbers give the hash."""
+        """Tell whether `sha256` is the hash of the numbers."""
         return hashlib.sha256(self.numbers).hexdigest() == self.sha256
 
 
 LEAST_BYTES: Final = 4096
-"""An array counts as so many bytes at least: a row of its own has a price too."""
+"""The fewest bytes that an array counts as, however short, because its database row takes space too."""
 
 
 def bytes_kept(numbers: bytes) -> int:
-    """The bytes that an array of parameters counts as where it is kept."""
+    """The number of bytes that an array counts as in the bound on an analyst's stored parameters."""
     return max(len(numbers), LEAST_BYTES)
 
 
 def hashes_in(query: Query) -> tuple[str, ...]:
-    """The hashes whose numbers a query lacks, each once."""
+    """The hashes in a query for which the query has no numbers, each once."""
     return tuple(dict.fromkeys(each.sha256 for each in query.hashed if is_unknown(each)))
 
 
 def with_numbers(query: Query, kept_of: Callable[[str], KeptParameters | None]) -> Query:
-    """The query with the numbers that are kept by hash, but for those that are not what was kept.
+    """The query with the numbers that are kept under its hashes. Numbers that do not match their hash are left out.
 
-    No more are asked for than a query may name: it has no plan with more of them.
+    At most as many arrays and numbers are read as a query may have; a query with more gets no plan anyway.
     """
     found: dict[str, tuple[tuple[int, ...], bytes]] = {}
     for digest in hashes_in(query)[:HASHES_MAX]:

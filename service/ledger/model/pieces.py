@@ -1,12 +1,14 @@
 """Pieces of a ledger entry: the touched individuals, which of them were active, and the quantity that priced each.
 
-The individuals of an entry are divided into stretches of slots, so that one individual's receipt reads one
-piece, an erasure rewrites one, and no value grows with the dataset. An entry that says little is one piece over all
-slots. A piece holds plain forms only: four bytes and a bit for each touched individual or two bits for each slot of its
-stretch, whichever is less in sum, and its quantity where the query admits different ones, in as many bytes as the
-largest needs that the query admits. Its size grows in steps, up to that of a stretch in which every slot is touched:
-one individual more or less changes it rarely, and of a dense query never. The bytes do not depend on the form or the
-size of the blocks in which individuals were evaluated.
+The individuals of an entry are divided into stretches of slots, one piece for each stretch. So one individual's receipt
+reads one piece, an erasure rewrites one, and no piece grows with the dataset. A short entry is one piece over all
+slots.
+
+A piece marks its slots in the shorter of two forms: four bytes and a bit for each touched individual, or two bits for
+each slot of the stretch. Where the query admits different quantities, the piece also has each individual's quantity, in
+as many bytes as the largest possible one needs. The size of a piece is rounded up, to at most the size that it has with
+every slot touched. So one individual more or less rarely changes the size, and never that of a dense query. The bytes
+do not depend on the form or the size of the blocks in which individuals were evaluated.
 """
 
 import hashlib
@@ -26,13 +28,13 @@ from service.core.release import Participants
 from service.core.renyi_filter import Touched
 
 STRETCH_SLOTS: Final = 2**15
-"""A piece has 8 KiB, and the amounts: the part of a dense query that a receipt reads."""
+"""The slots of a stretch. In a dense query a piece, which a receipt reads, has 8 KiB of flags and the amounts."""
 WHOLE: Final = -1
 """The number of a piece over all slots."""
 WHOLE_BYTES_MAX: Final = 2**13
 BYTES_MIN: Final = 2**8
 STEPS: Final = 8
-"""A size is rounded up to a multiple of this part of the power of two below it, and to BYTES_MIN at least."""
+"""A size is rounded up to a multiple of 1/STEPS of the power of two below it, and to at least BYTES_MIN."""
 SLOT_BYTES: Final = 4
 
 _LIST, _BITMAP = 0, 1
@@ -43,19 +45,20 @@ _PIECE_TAG: Final = b"sparing piece 2\0"
 _PIECES_TAG: Final = b"sparing pieces 2\0"
 
 CONTENT_BYTES_MAX: Final = _HEADER.size + 2 * STRETCH_SLOTS // 8 + _WIDEST * STRETCH_SLOTS
-"""The longest content of a piece: every slot of its stretch is touched."""
+"""The longest content of a piece, in which every slot of the stretch is touched."""
 TWO_NORMS_BYTES_MAX: Final = CONTENT_BYTES_MAX + _WIDEST * STRETCH_SLOTS
 """The longest content under the clip rule."""
 
 Outcome = Literal["charged", "shortened", "counted", "left_out", "untouched"]
 """The outcome of an entry for one slot.
 
-`shortened` is charged too, for less than its whole vector; `counted` by a tick, which the monitor's reserve has paid.
+A `shortened` individual is charged too, but for less than its whole vector. A `counted` one took part in a tick, which
+the monitor's reserve has paid.
 """
 
 
 class OwnOutcome(NamedTuple):
-    """The outcome of an entry for one slot, the units that it was charged, and those that its whole vector costs."""
+    """The outcome of an entry for one slot, the units charged to it, and the units that its whole vector costs."""
 
     outcome: Outcome
     units: int
@@ -66,21 +69,21 @@ class Measure(IntEnum):
     """The kind of amounts in a piece."""
 
     ONE_NORM = 0
-    """One squared norm in grid steps for all: the query gives every individual the same."""
+    """One squared norm in grid steps, which every individual has in this query."""
     NORMS = 1
-    """A squared norm in grid steps for each."""
+    """A squared norm in grid steps for each individual."""
     UNITS = 2
-    """Units of 2^-40 rho for each, of a burn: nothing was released."""
+    """Units of 2^-40 rho for each individual, in a burn, which releases nothing."""
     TWO_NORMS = 3
-    """Under the clip rule, a squared norm of the whole vector for each, and one of what was counted: 0 if left out."""
+    """Under the clip rule, two squared norms for each: of the whole vector, and of the counted one (0 if left out)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Quantities:
-    """The slots `touched` (k,), increasing, which of them took part (`active`, (k,)), and `amounts` (k,) of all.
+    """The slots `touched` (k,), increasing; whether each was `active` (k,); and its amount in `amounts` (k,).
 
-    Under ONE_NORM the amounts are a view of one number. Under TWO_NORMS they are of what was counted, and
-    `norms_before` (k,) of the whole vectors; it is None under all others.
+    Under ONE_NORM `amounts` is a view of one number. Under TWO_NORMS `amounts` are of the counted vectors and
+    `norms_before` (k,) of the whole vectors. Under any other measure `norms_before` is None.
     """
 
     measure: Measure
@@ -90,7 +93,7 @@ class Quantities:
     norms_before: Integers | None = None
 
     def blocks(self) -> tuple[Participants, ...]:
-        """The outcomes in blocks, as `pieces_of` takes them."""
+        """The quantities as one block, for `pieces_of`."""
         block = Participants(
             touched=Touched(self.touched),
             active=self.active,
@@ -101,7 +104,7 @@ class Quantities:
         return (block,)
 
     def without(self, slot: int) -> "Quantities | None":
-        """Those of all others; None where the slot is not touched."""
+        """The quantities of all slots but this one; None if this slot is not touched."""
         is_other = self.touched != slot
         if bool(is_other.all()):
             return None
@@ -123,11 +126,11 @@ class Quantities:
         return prices_of(self.measure, self.amounts, law)
 
     def asked_prices(self, law: Law) -> Integers:
-        """The charge that the whole vector of each touched individual has, (k,) units."""
+        """The charge that each touched individual's whole vector would have, (k,) units."""
         return prices_of(self.measure, self.whole, law)
 
     def own(self, slot: int, law: Law) -> OwnOutcome:
-        """The part of one slot."""
+        """The outcome for one slot."""
         place = int(np.searchsorted(self.touched, slot))
         if place == self.touched.size or int(self.touched[place]) != slot:
             return OwnOutcome("untouched", 0, 0)
@@ -142,10 +145,10 @@ class Quantities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Stretch `number` of an entry, or WHOLE. `digest` binds the entry's salt, the number and the content.
+    """The piece for the stretch `number` of an entry, or for all slots if `number` is WHOLE.
 
-    In an amended piece `first_digest` is the digest that it was written with, which its entry binds; of any
-    other it is empty.
+    `digest` binds the entry's salt, the number and the content. An amended piece has in `first_digest` the digest with
+    which it was written, which its entry binds. In other pieces `first_digest` is empty.
     """
 
     number: int
@@ -161,13 +164,13 @@ class Piece:
 
     @property
     def bound_digest(self) -> bytes:
-        """The digest that the entry binds."""
+        """The digest of this piece that the entry binds."""
         return self.first_digest or self.digest
 
     def without(self, slot: int, salt: bytes) -> "Piece | None":
-        """The amended piece in which a slot is untouched, as long as before; None where it is so in this one.
+        """The amended piece of the same length, in which the slot is untouched; None if the slot is untouched already.
 
-        Raises ValueError for content that is no piece's.
+        Raises ValueError for content that cannot be read.
         """
         others = self.quantities().without(slot)
         if others is None:
@@ -176,7 +179,7 @@ class Piece:
         return replace(Piece.of(salt, self.number, content), first_digest=self.bound_digest)
 
     def quantities(self) -> Quantities:
-        """The quantities in its content. Raises ValueError for content that is no piece's."""
+        """The quantities in the content. Raises ValueError for content that cannot be read."""
         measure, block = self.block()
         marks = np.ones(block.touched.size, dtype=np.bool_) if block.touched.marks is None else block.touched.marks
         touched, active = block.touched.slots(), compress(block.active, marks)
@@ -187,7 +190,7 @@ class Piece:
         return Quantities(measure=measure, touched=touched, active=active, amounts=amounts, norms_before=norms_before)
 
     def block(self) -> tuple[Measure, Participants]:
-        """The content in the form in which it is written. Raises ValueError for content that is no piece's."""
+        """The measure and the block in the content. Raises ValueError for content that cannot be read."""
         try:
             return _decoded(self.content, first_slot=max(self.number, 0) * STRETCH_SLOTS)
         except (error, IndexError, TypeError) as fault:
@@ -195,7 +198,10 @@ class Piece:
 
 
 def prices_of(measure: Measure, amounts: Integers, law: Law) -> Integers:
-    """The charge for each amount (k,), (k,) units: a public function of amount and law."""
+    """The charge (k,), in units, for each amount (k,).
+
+    It depends on amount and law alone, and the function is public.
+    """
     match measure:
         case Measure.UNITS:
             return amounts
@@ -206,17 +212,17 @@ def prices_of(measure: Measure, amounts: Integers, law: Law) -> Integers:
 
 
 def number_for(slot: int) -> int:
-    """The number of the stretch that a slot is in."""
+    """The number of the stretch that has the slot."""
     return slot // STRETCH_SLOTS
 
 
 def pieces_of(
     blocks: Sequence[Participants], measure: Measure, *, amount_max: int, slots: int, salt: bytes
 ) -> tuple[Piece, ...]:
-    """The pieces of an entry, by number, in a dataset that has handed out so many slots. At least one.
+    """The pieces of an entry, at least one, by number, in a dataset that has handed out `slots` slots.
 
-    The blocks come in increasing slots, and no amount is above `amount_max`. Raises IndexError for a touched slot
-    beyond the slots.
+    The blocks come in the order of their slots, and no amount is above `amount_max`. Raises IndexError where a touched
+    slot has not been handed out.
     """
     count, width = sum(block.count for block in blocks), narrowest(amount_max).itemsize
     if _size(count, slots, measure, width) > WHOLE_BYTES_MAX:
@@ -226,14 +232,17 @@ def pieces_of(
 
 
 def may_be_whole(count: int, measure: Measure, *, amount_max: int, slots: int) -> bool:
-    """Tell whether an entry that touches so many individuals at least may be one piece over all slots."""
+    """Tell whether an entry that touches `count` individuals or more may be one piece over all slots."""
     return _size(count, slots, measure, narrowest(amount_max).itemsize) <= WHOLE_BYTES_MAX
 
 
 def stretches_of(
     blocks: Sequence[Participants], measure: Measure, *, amount_max: int, slots: int, salt: bytes
 ) -> tuple[Piece, ...]:
-    """The pieces of an entry that is not one piece, or those of some of its stretches. Raises as `pieces_of`."""
+    """The pieces of an entry by stretches; blocks of some stretches give the pieces of these.
+
+    Raises as `pieces_of` does.
+    """
     pieces, width = [], narrowest(amount_max).itemsize
     for number, parts in groupby(_cut(_handed_out(blocks, slots)), key=lambda part: number_for(part.touched.begin)):
         first_slot = number * STRETCH_SLOTS
@@ -244,7 +253,7 @@ def stretches_of(
 
 
 def _handed_out(blocks: Sequence[Participants], slots: int) -> list[Participants]:
-    """The blocks without places beyond the slots. Raises IndexError where one of these is touched."""
+    """The blocks without the places of slots not handed out. Raises IndexError where such a slot is touched."""
     here = [block if block.touched.end <= slots else within(block, 0, slots) for block in blocks]
     if sum(block.count for block in here) < sum(block.count for block in blocks):
         raise IndexError("a touched slot has not been handed out")
@@ -252,7 +261,7 @@ def _handed_out(blocks: Sequence[Participants], slots: int) -> list[Participants
 
 
 def within(block: Participants, begin: int, end: int) -> Participants:
-    """Those of a block with slots from `begin` up to `end`."""
+    """The part of a block with the slots from `begin` to before `end`."""
     touched = block.touched
     if begin <= touched.begin and touched.end <= end:
         return block
@@ -274,7 +283,7 @@ def within(block: Participants, begin: int, end: int) -> Participants:
 
 
 def _cut(blocks: Iterable[Participants]) -> Iterator[Participants]:
-    """The blocks cut where stretches end; parts that touch nobody are left out."""
+    """The blocks, cut where stretches end; parts without touched slots are left out."""
     for block in blocks:
         for number in range(number_for(block.touched.begin), number_for(max(block.touched.end - 1, 0)) + 1):
             part = within(block, number * STRETCH_SLOTS, (number + 1) * STRETCH_SLOTS)
@@ -283,7 +292,10 @@ def _cut(blocks: Iterable[Participants]) -> Iterator[Participants]:
 
 
 def joined(pieces: Sequence[Piece]) -> Quantities:
-    """The quantities of an entry's pieces together. Raises ValueError for none, and for content that is no piece's."""
+    """The quantities of all pieces of an entry.
+
+    Raises ValueError without pieces, and for content that cannot be read.
+    """
     parts = [piece.quantities() for piece in pieces]
     if not parts:
         raise ValueError("the pieces of an entry were changed, or sealed under another pepper")
@@ -306,7 +318,7 @@ def joined(pieces: Sequence[Piece]) -> Quantities:
 
 
 def pieces_digest(pieces: Iterable[Piece]) -> bytes:
-    """SHA-256 over numbers and digests of an entry's pieces as they were written, in order."""
+    """SHA-256 over the numbers of an entry's pieces and their digests as first written, in order."""
     sha = hashlib.sha256(_PIECES_TAG)
     for piece in pieces:
         sha.update(_NUMBER.pack(piece.number) + piece.bound_digest)
@@ -314,18 +326,21 @@ def pieces_digest(pieces: Iterable[Piece]) -> bytes:
 
 
 def _size(count: int, slots: int, measure: Measure, width: int) -> int:
-    """The bytes of a piece over these slots that touches `count` of them, before it is padded."""
+    """The bytes of a piece over `slots` slots of which `count` are touched, before padding."""
     amounts = _WIDEST if measure is Measure.ONE_NORM else width * count * _numbers(measure)
     return _HEADER.size + min(SLOT_BYTES * count + -(-count // 8), 2 * -(-slots // 8)) + amounts
 
 
 def _numbers(measure: Measure) -> int:
-    """The numbers of each touched individual, where there is not one for all."""
+    """How many numbers each touched individual has, unless all share one."""
     return 2 if measure is Measure.TWO_NORMS else 1
 
 
 def _encoded(parts: Sequence[Participants], measure: Measure, width: int, *, first_slot: int, slots: int) -> bytes:
-    """Big-endian, from `first_slot` on: header, slots, flags of activity, amounts, and zeros up to the next size."""
+    """The content, big-endian, for `slots` slots from `first_slot` on, padded with zeros to the next size.
+
+    It has the header, the slots, the flags of activity and the amounts.
+    """
     count = sum(part.count for part in parts)
     form = _LIST if SLOT_BYTES * count + -(-count // 8) <= 2 * -(-slots // 8) else _BITMAP
     content = _packed(parts, measure, width, form, first_slot=first_slot, slots=slots)
@@ -335,7 +350,7 @@ def _encoded(parts: Sequence[Participants], measure: Measure, width: int, *, fir
 
 
 def _rewritten(content: bytes, quantities: Quantities, *, first_slot: int) -> bytes:
-    """Content of the same form and length for fewer of its slots."""
+    """The content for fewer touched slots, of the same form and length."""
     measure, form, width, _, listed = _HEADER.unpack_from(content)
     packed = _packed(quantities.blocks(), Measure(measure), width, form, first_slot=first_slot, slots=8 * listed)
     return packed.ljust(len(content), b"\0")
@@ -369,7 +384,7 @@ def _listed(parts: Sequence[Participants], _first_slot: int, _slots: int) -> tup
 
 
 def _flagged(parts: Sequence[Participants], first_slot: int, slots: int) -> tuple[bytes, bytes]:
-    """Two flags for each slot from `first_slot` on: whether it is touched, and whether it is active."""
+    """Two bitmaps of the slots from `first_slot` on: which are touched, and which are active."""
     whole = slice(first_slot, first_slot + slots)
     if len(parts) == 1 and isinstance(parts[0].touched.index, slice) and parts[0].touched.index == whole:
         return np.packbits(np.asarray(parts[0].touched.marks)).tobytes(), np.packbits(parts[0].active).tobytes()
@@ -416,7 +431,7 @@ def _decoded(content: bytes, *, first_slot: int) -> tuple[Measure, Participants]
 
 
 def _by_place(numbers: NDArray[np.integer[Any]], touched: Touched) -> Integers:
-    """Numbers of the touched (k,) by place (p,)."""
+    """The numbers of the touched individuals (k,), each at its place (p,)."""
     if touched.marks is None:
         return numbers.astype(np.int64)
     placed = np.zeros(touched.size, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The charges of an entry, worked out from its pieces for those charged and for those left out."""
+"""The charges of an entry, worked out from its pieces, also those that left-out individuals would have paid."""
 
 from dataclasses import dataclass
 
@@ -12,9 +12,9 @@ from service.ledger.model.pieces import Quantities
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Priced:
-    """The quantities of an entry, and for each touched individual the units of what is counted, `prices` (k,).
+    """The quantities of an entry, and what the counted vector of each touched individual costs, `prices` (k,) units.
 
-    `asked` (k,) are the units of the whole vectors, which the clip rule may have shortened.
+    `asked` (k,) are the units that the whole vectors would cost. The clip rule may have shortened them.
     """
 
     quantities: Quantities
@@ -35,36 +35,36 @@ class Priced:
 
     @property
     def active(self) -> NDArray[np.bool_]:
-        """Marks of the touched that are charged, (k,)."""
+        """True for each touched individual that was active, (k,)."""
         return self.quantities.active
 
     @property
     def charged(self) -> Integers:
-        """The slots that are charged."""
+        """The slots that are charged, increasing."""
         return kept(self.active, self.touched)
 
     @property
     def charges(self) -> Integers:
-        """The charge of each slot that is charged."""
+        """The charges in units, in the order of `charged`."""
         return kept(self.active, self.prices)
 
     @property
     def left_out(self) -> Integers:
-        """The slots that are left out."""
+        """The slots that are left out, increasing."""
         return kept(~self.active, self.touched)
 
     @property
     def of_left_out(self) -> Integers:
-        """The charge that the whole vector of each slot left out would have."""
+        """The charge in units that each left-out individual's whole vector would have, in the order of `left_out`."""
         return kept(~self.active, self.asked)
 
     @property
     def is_shortened(self) -> NDArray[np.bool_]:
-        """Marks of those whose vector the clip rule has shortened, (k,)."""
+        """True for each touched individual whose vector the clip rule has shortened, (k,)."""
         quantities = self.quantities
         return self.active & (quantities.amounts < quantities.whole)
 
     @property
     def is_longer(self) -> NDArray[np.bool_]:
-        """Marks of those whose counted vector is longer than the whole one, (k,): nobody in a sound entry."""
+        """True where an individual's counted vector is longer than its whole one, (k,): never in a sound entry."""
         return self.quantities.amounts > self.quantities.whole

@@ -30,19 +30,19 @@ Address = tuple[UUID, str]
 
 
 ERASED_NAME: Final = "erased"
-"""The name that is left of a principal whose individual was erased."""
+"""The name that a principal gets when its individual is erased."""
 
 _FENCE_FIRST: Final = 1
 NO_KEY: Final = bytes(32)
-"""The key hash of a principal without a key, which an identity provider vouches for: no key is known to have it."""
+"""The key hash of a principal that has no API key but signs in at an identity provider. No known key has this hash."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrincipalRecord(Principal):
     """A principal at rest; `key_hash` is HMAC-SHA256 of the secret, never the secret.
 
-    The principal of an erased individual keeps neither `individual` nor the name. `organisation` and `purpose` are an
-    analyst's, as individuals are shown them. A principal is unknown from `expires_at` on.
+    After the erasure of its individual, a principal has neither `individual` nor its name. An analyst has
+    `organisation` and `purpose`, which individuals are shown. From `expires_at` on the principal is unknown.
     """
 
     key_hash: bytes = field(repr=False)
@@ -61,10 +61,11 @@ class PrincipalRecord(Principal):
 class DatasetRecord:
     """A registration as it stands. `budget_units` and `limit_floor_units` are in units: 2^-40 of its accounting's rho.
 
-    An extension changes `capacity` and `schema`, and counts up `version`; nothing else ever changes. `instance` counts
-    the datasets that had this name, this one included. An archived dataset answers no new query and takes no rows.
+    An extension changes `capacity` and `schema` and counts up `version`; only archiving changes anything else.
+    `instance` counts the datasets that have had this name, this one included. An archived dataset answers no new query
+    and takes no rows.
 
-    With a `monitor` each limit is lower than it was stated, by its reserve of `reserve_units`. Keys are digested under
+    With a `monitor`, each limit is lower than stated by the monitor's reserve, `reserve_units`. Keys are digested under
     the `salt`, which is drawn at registration and shown to nobody. `keys` says how keys are compared.
     """
 
@@ -87,16 +88,19 @@ class DatasetRecord:
     reserve_units: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Compute the reserve once, for all answers."""
+        """Compute the reserve once, so that no answer has to."""
         object.__setattr__(self, "reserve_units", 0 if self.monitor is None else self.monitor.reserve_units)
 
     @property
     def floor_units(self) -> int:
-        """The smallest limit for queries: the floor less the monitor's reserve."""
+        """The smallest limit that queries can meet: the floor less the monitor's reserve."""
         return self.limit_floor_units - self.reserve_units
 
     def key_of(self, text: str) -> Key:
-        """The key by which an individual is looked up that somebody names. Raises NotFound where it can be no key."""
+        """The key under which the individual that `text` names is looked up.
+
+        Raises NotFound if `text` cannot be a key.
+        """
         try:
             return compared(text, self.keys)
         except UnfitKey:
@@ -117,12 +121,11 @@ class EarlierRegistration:
 class Head:
     """The one mutable row of a dataset, locked while anything happens to it.
 
-    `seq` and `hash` are the last ledger entry's; `epoch` the public epoch; `fence` the writer's; `data_version` counts
-    the acts of the journal, each of which may change records or limits, and `journal_hash` is the last one's; `slots`
-    counts the slots handed out; `worst_case_units` sums the public worst cases; `checkpoint_seq` is the sequence up to
-    which no page misses a charge (`Checkpoint`); `joining_units` is by how much the limit of a new individual is
-    lowered, because a restore may have forgotten that they have spent it; behind `pruned_seq`, and with it, entries
-    have neither charges nor pieces any more.
+    `seq` and `hash` belong to the last ledger entry, and `journal_hash` to the last act. `epoch` is the public epoch,
+    `fence` the writer's. `data_version` counts the acts of the journal, each of which may change records or limits.
+    `slots` counts the slots handed out. `worst_case_units` sums the public worst cases. No page misses a charge up to
+    `checkpoint_seq` (see `Checkpoint`). `joining_units` is subtracted from the limit of a new individual, whose earlier
+    charges a restore may have forgotten. Entries up to `pruned_seq` have lost their charges and pieces.
     """
 
     seq: int
@@ -139,7 +142,7 @@ class Head:
 
     @property
     def is_reconciled(self) -> bool:
-        """Tell whether the dataset was ever reconciled after a restore: its figures may lack what was lost."""
+        """Tell whether the dataset was ever reconciled after a restore, so that its figures may lack what was lost."""
         return self.fence > _FENCE_FIRST
 
 
@@ -147,8 +150,8 @@ class Head:
 class WitnessRecord:
     """The position of a dataset when an answer left the replica, kept outside the database.
 
-    `acts` counts the acts of its journal, `slots` the slots handed out; `worst_case_total_units` sums the public worst
-    cases. Along one history fence, sequence and acts never fall, so that `position` puts its records in order.
+    `acts` counts the acts of the journal, and `slots` the slots handed out. `worst_case_total_units` sums the public
+    worst cases. Fence, sequence and acts never fall along one history, so that `position` puts the records in order.
     """
 
     fence: int
@@ -172,13 +175,18 @@ class WitnessRecord:
 
     @property
     def position(self) -> tuple[int, int, int]:
-        """(fence, sequence, acts): every later record exceeds it."""
+        """(fence, sequence, acts), which is greater for every later record of one history."""
         return self.fence, self.seq, self.acts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRecord:
-    """A stored answer: the bytes of `principal_id` and `key`. `seq` is the entry it shows (older when reused)."""
+    """A stored answer: the `body` that the request `key` of `principal_id` got.
+
+    `seq` is the entry that the answer shows.
+
+    The entry of a reused answer is older than the answer.
+    """
 
     principal_id: UUID
     key: str
@@ -191,9 +199,9 @@ class AnswerRecord:
 
 
 class OwnAccount(NamedTuple):
-    """One slot's limit and spent total, in units, whether its individual takes part in nothing for now, and counters.
+    """One slot's limit and spent total in units, whether its individual has paused, and its counters.
 
-    Those are of queries that charged the slot or left it out; burns are in none.
+    The counters are of the queries that charged the slot and of those that left it out. Burns are in neither.
     """
 
     limit: int
@@ -213,7 +221,7 @@ class OwnAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A query as a store can look it up: a key, and a query by its hash (None when reuse is not wanted)."""
+    """A query as a store looks it up, by key and by hash. The hash is None when reuse is not wanted."""
 
     address: Address
     query_hash: str | None
@@ -221,10 +229,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """A store's knowledge of the queries a transaction was opened for, all read under the lock.
+    """A store's knowledge about the queries of a transaction, all read under the lock.
 
-    The stored answer by (principal, key); the newest entry of this public epoch by query hash; by principal, what its
-    queries may have cost an individual so far, in units.
+    `answers` has the stored answers by (principal, key). `reusable` has by query hash the newest entry of the current
+    public epoch. `worst_cases` has by principal what its queries may have cost an individual so far, in units.
     """
 
     answers: Mapping[Address, AnswerRecord]
@@ -244,7 +252,7 @@ class SlotsInUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StoredPage:
-    """The totals of page `number` as the ledger gives them at sequence `seq`."""
+    """The totals of page `number` at the ledger's sequence `seq`."""
 
     number: int
     seq: int
@@ -253,20 +261,21 @@ class StoredPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Checkpoint:
-    """Copies of all pages that an entry in (`since`, `seq`] has touched, at `seq`, whose hash is `hash`.
+    """Copies of all pages that an entry in (`since`, `seq`] has touched.
+
+    They stand at `seq`, an entry with the hash `hash`.
 
     An entry touches the pages of the slots that it charges and of those that it leaves out.
 
-    Pages are written one by one, each durable by itself, and then the head's `checkpoint_seq` moves to `seq`. What
-    holds at every instant, with any number of writers and wherever one stops, is this. (1) A stored page is the
-    ledger's replay at the page's own sequence. (2) No entry after a page's own sequence and up to `checkpoint_seq`
-    touches that page. So a page stands at the later of the two, and a loader replays the entries after
-    `checkpoint_seq`, less those that the page itself has already.
+    Pages are written one by one, each durable by itself, and then the head's `checkpoint_seq` moves to `seq`. Two facts
+    hold at every instant, with any number of writers and wherever one stops. (1) A stored page is the ledger's replay
+    at the page's own sequence. (2) No entry after a page's own sequence and up to `checkpoint_seq` touches that page.
+    So a page stands at the later of the two sequences. A loader replays on each page the entries after both.
 
-    (1) holds because a page moves only forward and only in a database whose ledger has the entry `seq` with `hash`: the
-    chain binds everything before it, and no ledger forgets. (2) holds because `checkpoint_seq` moves from `since` or
-    later, when every copied page is stored at `seq` or later: a page that was not copied is not touched in (`since`,
-    `seq`], and until `checkpoint_seq` (2) has held before.
+    (1) holds because a page moves only forward, and only in a database whose ledger has the entry `seq` with `hash`.
+    The chain binds everything before that entry, and no ledger forgets. (2) holds because `checkpoint_seq` moves to
+    `seq` only from `since` or later, and only when every copied page is stored at `seq` or later. A page that was not
+    copied is not touched in (`since`, `seq`], and up to the old `checkpoint_seq` (2) held already.
     """
 
     since: int
@@ -285,7 +294,7 @@ class ReplicaAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """`replica` works on the dataset for `left_s` more seconds of the store's clock, unless it renews the lease."""
+    """The claim of `replica` on a dataset for `left_s` more seconds of the store's clock, unless it is renewed."""
 
     dataset_id: int
     replica: ReplicaAddress
@@ -293,7 +302,11 @@ class Lease:
 
 
 class AccountColumns(NamedTuple):
-    """Accounts of n consecutive slots: units (n,), flags (n,), counts of queries (n,)."""
+    """Accounts of n consecutive slots.
+
+    `limit` and `spent` (n,) are in units, `paused` and `present` (n,) are flags, `charged` and `left_out` (n,) count
+    queries.
+    """
 
     limit: NDArray[np.int64]
     spent: NDArray[np.int64]
@@ -305,18 +318,18 @@ class AccountColumns(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RegistrationHistory:
-    """The registration that stands, and what extensions have replaced, by version."""
+    """The registration that stands, and the earlier ones that extensions have replaced, by version."""
 
     now: DatasetRecord
     earlier: Sequence[EarlierRegistration] = ()
 
     @property
     def first(self) -> DatasetRecord:
-        """The registration as it was made, which the genesis binds."""
+        """The registration as it was first made, which the genesis binds."""
         return _as_of(self.now, self.earlier[0]) if self.earlier else self.now
 
     def versions(self) -> Iterator[DatasetRecord]:
-        """Every version, the first first."""
+        """Every version, beginning with the first."""
         yield from (_as_of(self.now, each) for each in self.earlier)
         yield self.now
 
@@ -326,7 +339,7 @@ class RegistrationHistory:
 
 
 def registration_digest(capacity: int, schema: Schema) -> str:
-    """The SHA-256, in hex, by which the act of an extension binds the registration that it makes."""
+    """The SHA-256, in hex, of the extended capacity and schema; the act of the extension binds it."""
     stated = {"capacity": capacity, "tables": schema.model_dump(mode="json", by_alias=True)}
     return hashlib.sha256(rfc8785.dumps(stated)).hexdigest()
 
@@ -337,7 +350,10 @@ def _as_of(now: DatasetRecord, earlier: EarlierRegistration) -> DatasetRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedErasure:
-    """An act by which the individual in a slot asks to be erased; `is_done`: it was erased after that."""
+    """The act number `number`, by which the individual in `slot` asks to be erased.
+
+    `is_done` tells whether it was erased since.
+    """
 
     number: int
     slot: int
@@ -348,7 +364,7 @@ class AskedErasure:
 class ActRecord:
     """An act of the journal as curators list it. `detail` has no bitmaps of slots.
 
-    `key` is of the individual whose slot the act names, as long as it is present; an erasure has none.
+    `key` belongs to the individual whose slot the act names, while that individual is present. An erasure has no key.
     """
 
     number: int
@@ -361,9 +377,9 @@ class ActRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryFilter:
-    """A filter of ledger entries: those of one analyst, and those with all of some words in the canonical query.
+    """A filter of ledger entries: those of one analyst, or with all of some words in the canonical query, or both.
 
-    Words compare as in lower case, in the JSON of the canonical form.
+    Words are sought without regard to case in the JSON of the canonical query.
     """
 
     analyst_id: UUID | None = None
@@ -377,7 +393,7 @@ EVERY_ENTRY: Final = EntryFilter()
 class PrincipalFilter:
     """A filter of principals: those of one role, of one dataset, and with all of some words in their description.
 
-    Words compare as in lower case.
+    Words are sought without regard to case.
     """
 
     role: Role | None = None
@@ -390,7 +406,7 @@ EVERY_PRINCIPAL: Final = PrincipalFilter()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnCharge:
-    """An entry as one individual sees it; of a pruned one its part is unknown."""
+    """An entry as one individual sees it; `part` is None where the entry is pruned."""
 
     seq: int
     query_id: UUID
@@ -402,7 +418,7 @@ class OwnCharge:
 
 
 class ReleasePlace(NamedTuple):
-    """The place of an answer among its analyst's own: unique, and greater for later ones."""
+    """The place of an answer among all those of its analyst: unique, and greater for later answers."""
 
     at: datetime
     dataset_id: int
@@ -412,7 +428,7 @@ class ReleasePlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseRecord:
-    """One of an analyst's own releases as it is listed, which takes neither the values nor the reply's bytes."""
+    """One of an analyst's own releases as it is listed, without values and without the bytes of the reply."""
 
     dataset: str
     place: ReleasePlace

@@ -1,8 +1,8 @@
 """CSV for people, who open it in a spreadsheet: no text becomes a formula there, and numbers stay numbers.
 
-A text that begins with a sign of a formula, in its full-width form too, gets an apostrophe before it. So does one
-behind a semicolon, a tab or the end of a line within a text: where a spreadsheet takes the semicolon or the tab for the
-mark between fields, the quotation marks of a later field are none, and a cell would begin there. `csv` in
+A text that begins with a sign of a formula, also a full-width one, gets an apostrophe before the sign. A sign after a
+semicolon, a tab or the end of a line inside a text gets one too: a spreadsheet that takes the semicolon or the tab as
+the mark between fields ignores quotation marks inside a field, and a cell would begin there. The function `csv` in
 clients/dashboard/format.js does the same.
 """
 
@@ -17,7 +17,7 @@ _NEEDS_QUOTES: Final = re.compile(r"[\",;\t\r\n]")
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
-    """The rows as CSV, each with the end of its line."""
+    """The rows as CSV, one line for each row."""
     return "".join(",".join(map(_cell, row)) + "\n" for row in rows)
 
 

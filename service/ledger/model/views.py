@@ -99,7 +99,10 @@ class Principal:
 
     @property
     def binding(self) -> tuple[Role, str | None, str | None]:
-        """The role and its bounds: what is admitted for one binding is good for no other of the same principal."""
+        """The role and its bounds.
+
+        What is admitted for one binding is not admitted for another binding of the same principal.
+        """
         return self.role, self.dataset, self.individual
 
 

@@ -1,8 +1,8 @@
 """The cache's port: values that replicas share, and whose loss at any moment costs only time.
 
-A value from the cache was made by a replica that held the pepper, but it may be old, of another history, or
-missing. So every value says where it belongs, and a replica that uses it compares that with what the database
-says. Nothing here ever says that an individual can still pay.
+A value from the cache was made by a replica that held the pepper, but it may be old or of another history. So every
+value says to which state it belongs, and a replica that uses the value compares that state with the database. Nothing
+here ever says that an individual can still pay.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from service.ledger.model.ledger_entry import LedgerEntry
 from service.ledger.model.rows import DatasetRecord, Head
 
 SLICE_SLOTS: Final = 1024
-"""How many consecutive slots' accounts are cached together: 25 KiB, so that one account is not sought in a megabyte."""
+"""The number of consecutive slots in a slice. A slice has 25 KiB, little enough to read for one account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class LedgerPosition(CommitNotice):
 
     @classmethod
     def of(cls, record: DatasetRecord, head: Head) -> Self:
-        """The state that a head stands for."""
+        """The state that a head shows."""
         return cls(
             genesis=record.genesis, fence=head.fence, seq=head.seq, hash=head.hash, data_version=head.data_version
         )
@@ -58,10 +58,10 @@ class SharedEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AccountSlice:
-    """The accounts of the slots from `number * SLICE_SLOTS` at one place.
+    """The accounts of the consecutive slots from `number * SLICE_SLOTS` on, in one state of the dataset.
 
-    `limits` and `spent`, in units, `paused`, and the counters `charged` and `left_out`, in queries, are (m,) with
-    m <= SLICE_SLOTS: a slot beyond m did not exist there.
+    All arrays are (m,) with m <= SLICE_SLOTS: slots beyond m did not exist in that state. `limits` and `spent` are in
+    units. The counters `charged` and `left_out` are in queries.
     """
 
     place: LedgerPosition
@@ -75,7 +75,7 @@ class AccountSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedSummary:
-    """The summary of all budgets at one place, as JSON."""
+    """The summary of all budgets in one state of the dataset, as JSON."""
 
     place: LedgerPosition
     body: bytes
@@ -91,7 +91,10 @@ class Cache:
     """
 
     def share(self, values: Sequence[Shared], notice: Sequence[CommitNotice]) -> None:
-        """Keep values for other replicas, if possible, and send notices. A slice moves only forward in position."""
+        """Keep values for other replicas, if possible, and send notices.
+
+        A slice is never replaced by one of an earlier state.
+        """
 
     def entries(self, genesis: bytes, *, after: int, to: int) -> list[LedgerEntry]:  # noqa: ARG002 - of the adapters
         """Those entries with after < seq <= to that are held, in order, with holes."""

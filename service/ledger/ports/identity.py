@@ -9,7 +9,7 @@ class ProviderUnavailable(Exception):
 
 
 class IdentityRefused(Exception):
-    """The provider's word for a person was not accepted; the text names the check, such as `nonce`."""
+    """The provider's statement on a person was not accepted; the text names the failed check, such as `nonce`."""
 
 
 class IdentityProvider(Protocol):
@@ -17,13 +17,16 @@ class IdentityProvider(Protocol):
 
     @property
     def issuer(self) -> str:
-        """The provider's name for itself, which distinguishes its subjects from another's."""
+        """The provider's name for itself. With the issuer, equal subjects of two providers are told apart."""
 
     def authorization_url(self, *, state: str, nonce: str, verifier: str) -> str:
-        """The address of the sign-in; `verifier` leaves as its hash alone. Raises ProviderUnavailable."""
+        """The address of the sign-in, with the hash of `verifier` but not `verifier` itself.
+
+        Raises ProviderUnavailable.
+        """
 
     def claims(self, code: str, *, nonce: str, verifier: str) -> Mapping[str, object]:
-        """The verified claims of the person for whom the provider has issued a code; it has `sub`, a text.
+        """The verified claims of the person for whom the provider has issued `code`; the claim `sub` is a text.
 
         Raises ProviderUnavailable, and IdentityRefused where a check fails.
         """

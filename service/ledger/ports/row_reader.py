@@ -1,4 +1,4 @@
-"""The reader of uploads: in this process, or in one of its own."""
+"""The reader of uploads, in this process or in a process of its own."""
 
 from dataclasses import dataclass
 from importlib import import_module
@@ -12,7 +12,7 @@ from service.query.schema import EventsTable, IndividualsTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRequest:
-    """A request to read the bytes of an upload; `budget_units` is the most that an individual's limit may be."""
+    """A request to read the bytes of an upload; no individual's limit in the upload may be above `budget_units`."""
 
     kind: Literal["rows"] = "rows"
     content_type: str
@@ -34,26 +34,26 @@ class FirstRowsRequest:
 
 
 class RowReader(Protocol):
-    """Reads uploads, several at a time, from threads that may wait."""
+    """A reader of uploads: several at a time, called from threads that may wait."""
 
     def open(self) -> None:
-        """Get ready in advance, so that the first upload need not wait; the first upload does so otherwise."""
+        """Get ready in advance, so that the first upload need not wait for that."""
 
     def read(self, source: BinaryIO, request: ReadRequest) -> Rows:
-        """All rows of an upload. Raises RowsProblem where it is wrong or too large, and Unavailable for a fault here.
+        """All rows of an upload, from a seekable `source` at its beginning.
 
-        `source` is seekable and at its beginning.
+        Raises RowsProblem where the upload is wrong or too large, and Unavailable for a fault of the reader.
         """
 
     def read_first(self, source: BinaryIO, request: FirstRowsRequest) -> FirstRows:
-        """The first rows of a file that is for no table yet. Raises as `read`."""
+        """The first rows of a file that belongs to no table yet. Raises as `read` does."""
 
 
 class ReaderHere:
-    """The RowReader that reads in this process: for tests, and where no other can be started."""
+    """The RowReader that reads in this process, for tests and where no other process can be started."""
 
     def open(self) -> None:
-        """Import what reads uploads, which takes a while and which a start does not need."""
+        """Import the modules that read uploads, which takes a while. The start of a process does without them."""
         import_module("service.engine.ingest.reader")
         import_module("service.engine.ingest.first_rows")
 

@@ -1,8 +1,10 @@
-"""The channel to one shard of several, which is an object of this process, a process beside it, or on another machine.
+"""The channel to one of several shards.
 
-A call is sent to all shards before the first reply is waited for, so that they work at the same time. Each lane of a
-channel has one call under way at most and its own thread at the shard: `queries` for what the writer does, `records`
-for what acts and forecasts do beside it, `accounts` for looks.
+A shard is an object of this process, a process beside it, or on another machine.
+
+A call is sent to all shards before the first reply is waited for, so that they work at the same time. A channel has
+three lanes, each with at most one call under way and a thread of its own at the shard: `queries` for the work of the
+writer, `records` for acts and forecasts beside that work, and `accounts` for reading accounts.
 """
 
 from collections.abc import Callable
@@ -16,20 +18,22 @@ LANES: Final[tuple[Lane, ...]] = ("queries", "records", "accounts")
 
 
 class ShardLost(Unavailable):
-    """A shard has died or does not reply: what it holds is unknown, and it is loaded again before the next use."""
+    """A shard has died or does not reply. Its content is unknown, and the shard is loaded again before the next use."""
 
 
 class ShardsUnusable(Exception):
-    """The machines that are to hold shards cannot: none is there, others could use them, or a version differs."""
+    """The machines for shards cannot be used: there is none, others could reach them, or versions differ."""
 
 
 class ShardChannel(Protocol):
     """The way to one shard."""
 
     def begin(self, lane: Lane, call: str, *arguments: object, **named: object) -> Callable[[], Any]:
-        """Have the shard call one of its methods; what is returned waits for the result and raises the method's errors.
+        """Have the shard call one of its methods.
 
-        Both raise ShardLost; the call may then have been done or not.
+        The returned function waits for the result and raises the method's errors.
+
+        `begin` and the returned function raise ShardLost. The shard may then have made the call or not.
         """
 
     def restart(self) -> None:

@@ -40,18 +40,18 @@ class PrincipalTable(Protocol):
         """One principal, revoked or not."""
 
     def some(self, principal_ids: Collection[UUID]) -> list[PrincipalRecord]:
-        """Those of these principals that are known, in no order."""
+        """The principals among these ids that are known, in no order."""
 
     def recognised(self, principal_ids: Collection[UUID]) -> list[PrincipalRecord]:
-        """The principals, for the look-up of keys, which waits for nothing else that reads."""
+        """The principals with these ids, for the look-up of keys; it waits for no other reads."""
 
     def listed(
         self, *, after: UUID | None, limit: int, only: PrincipalFilter = EVERY_PRINCIPAL, last: UUID | None = None
     ) -> list[PrincipalRecord]:
-        """The principals that `only` admits, in order of id, of those up to `last`."""
+        """The first `limit` principals that `only` admits, by id, with ids after `after` and up to `last`."""
 
     def reach(self, *, after: UUID | None, limit: int) -> UUID | None:
-        """The id of the principal at the place `limit` after `after`; None where there are fewer."""
+        """The id of the principal at the place `limit` after the id `after`; None if there are fewer."""
 
     def analysts_of(self, dataset: str) -> list[PrincipalRecord]:
         """The analysts that may ask a dataset, revoked ones too, by name."""
@@ -59,22 +59,23 @@ class PrincipalTable(Protocol):
     def change(self, record: PrincipalRecord) -> bool:
         """Replace what may change of a principal: all but id, role, dataset and individual.
 
-        False, and nothing, when it is unknown or revoked.
+        Returns False, and changes nothing, when the principal is unknown or revoked.
         """
 
     def rebind(self, record: PrincipalRecord) -> bool:
-        """Replace everything of a principal but id and age, and end its sign-ins, in one transaction.
+        """Replace everything of a principal but its id and its age, and end its sign-ins, in one transaction.
 
-        False, and nothing, when it is unknown or revoked, has a key, or has that binding already.
+        Returns False, and changes nothing, when the principal is unknown or revoked, has a key, or has that binding
+        already.
         """
 
     def revoke(self, principal_id: UUID, at: datetime) -> bool:
-        """Revoke; False when unknown or revoked before."""
+        """Revoke a principal. Returns False when it is unknown or was revoked before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignIn:
-    """One sign-in: the keyed hash of its cookie, its principal, and the key hash that the principal then had."""
+    """One sign-in: the keyed hash of its cookie, its principal, and the key hash that the principal had at the time."""
 
     token_hash: bytes = field(repr=False)
     principal_id: UUID
@@ -90,13 +91,13 @@ class SignInTable(Protocol):
         """Keep a new sign-in, and drop those that have expired by `now`."""
 
     def some(self, token_hashes: Collection[bytes]) -> list[SignIn]:
-        """Those of these sign-ins that are kept, expired or not, in no order; waits for nothing else that reads."""
+        """The stored sign-ins with these hashes, expired or not, in no order; it waits for no other reads."""
 
     def extend(self, token_hashes: Collection[bytes], expires_at: datetime) -> None:
-        """Let sign-ins last until `expires_at`; without effect on those that have ended. It waits as little."""
+        """Let sign-ins last until `expires_at`; without effect on ended ones. It waits for no other reads."""
 
     def end(self, token_hash: bytes) -> None:
-        """Forget a sign-in; without effect on one that has ended."""
+        """Forget a sign-in; without effect if it has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +127,7 @@ class SummaryTable(Protocol):
     """Points and alarms by dataset, durable."""
 
     def add_point(self, dataset_id: int, point: SummaryPoint) -> None:
-        """Keep a point, unless there is one of its sequence."""
+        """Keep a point, unless there is already one of the same sequence."""
 
     def points(self, dataset_id: int) -> list[SummaryPoint]:
         """All points, by sequence."""
@@ -135,7 +136,7 @@ class SummaryTable(Protocol):
         """Forget the points of these sequences."""
 
     def alarm(self, dataset_id: int) -> BudgetAlarm | None:
-        """The alarm that is set."""
+        """The alarm that is set; None if there is none."""
 
     def set_alarm(self, dataset_id: int, alarm: BudgetAlarm | None) -> None:
         """Set, replace or remove the alarm."""
@@ -146,13 +147,16 @@ class StoreUnavailable(Exception):
 
 
 class CommitUnclear(Exception):
-    """COMMIT was sent and no clear reply came: the transaction may be durable. Read before you do anything."""
+    """COMMIT was sent and no clear reply came: the transaction may be durable.
+
+    The caller must read before it goes on.
+    """
 
 
 class CommitRejected(Exception):
     """The store refuses the transaction, and would refuse it again: nothing of the transaction is durable.
 
-    `code` says why, in the store's own codes, for the log. It names no value.
+    `code` gives the reason in the store's own codes, for the log. The code contains no value.
     """
 
     def __init__(self, code: str) -> None:
@@ -162,15 +166,18 @@ class CommitRejected(Exception):
 
 
 class NotEmpty(Exception):
-    """The dataset has a ledger, and is not deleted."""
+    """The dataset has a ledger, so it is not deleted."""
 
 
 class HeadMoved(Exception):
-    """The head is not the assumed one: nothing of the conditional append is durable. Read before you try again."""
+    """The head is not the assumed one: nothing of the conditional append is durable.
+
+    The caller reads before it tries again.
+    """
 
 
 class Store(Protocol):
-    """Everything durable."""
+    """The port of everything durable."""
 
     @property
     def principals(self) -> PrincipalTable:
@@ -182,7 +189,7 @@ class Store(Protocol):
 
     @property
     def summaries(self) -> SummaryTable:
-        """Points in time of the budget summaries, and alarms."""
+        """The points and alarms of the budget summaries."""
 
     def conditional_append(
         self, dataset_id: int, head: Head, *, asked: Sequence[Asked]
@@ -192,13 +199,13 @@ class Store(Protocol):
     def transaction(
         self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()
     ) -> AbstractContextManager[Transaction]:
-        """One dataset's transaction: locked for writing, or a snapshot. `asked` is what `known` will be about."""
+        """One dataset's transaction, locked for writing or a snapshot. Its `known` tells about the queries `asked`."""
 
     def long_act(self, dataset_id: int) -> AbstractContextManager[LongAct]:
-        """A transaction for an upload or an erasure; waits for the one before."""
+        """A transaction for an upload or an erasure; it waits for the end of the one before."""
 
     def add_dataset(self, record: DatasetRecord) -> DatasetRecord:
-        """Register; the returned record has its id. Raises NameTaken."""
+        """Register a dataset. The returned record has the id. Raises NameTaken."""
 
     def dataset(self, name: str) -> DatasetRecord | None:
         """One registration by name."""
@@ -207,68 +214,69 @@ class Store(Protocol):
         """The number of deleted datasets of this name."""
 
     def delete_dataset(self, dataset_id: int) -> None:
-        """Delete a dataset whose ledger is empty, with everything of it, and count the deletion.
+        """Delete a dataset whose ledger is empty, with everything that belongs to it, and count the deletion.
 
-        Principals that are bound to it go with it. Raises NotEmpty where an entry or an answer is stored.
+        Principals that are bound to the dataset are deleted too. Raises NotEmpty where an entry or an answer is stored.
         """
 
     def datasets(self) -> list[DatasetRecord]:
         """Every registration, by name."""
 
     def datasets_after(self, name: str | None, *, limit: int) -> list[DatasetRecord]:
-        """The first registrations whose names come after this one by their characters."""
+        """The first `limit` registrations whose names come after `name`, in the order of the names' characters."""
 
     def head(self, dataset_id: int) -> Head:
-        """The head row as last committed, without a lock."""
+        """The head as last committed, read without a lock."""
 
     def write_page(self, dataset_id: int, checkpoint: Checkpoint, page: int) -> None:
-        """Keep one page of a checkpoint, durably and without the dataset's lock, unless it is kept as of later already.
+        """Keep one page of a checkpoint, durably and without the dataset's lock, unless a later one is kept already.
 
         Nothing is kept when the ledger does not have the checkpoint's entry.
         """
 
     def finish_checkpoint(self, dataset_id: int, checkpoint: Checkpoint) -> bool:
-        """Move `checkpoint_seq` forward to the checkpoint's, durably; False, and nothing, when that would not be true.
+        """Move `checkpoint_seq` forward to the checkpoint's `seq`, durably, if that is sound.
 
-        That is: when it is not between `since` and `seq`, a page is not stored at `seq` or later, or the ledger does
-        not have the checkpoint's entry.
+        Returns False, and changes nothing, when `checkpoint_seq` is not between `since` and `seq`, a page is not stored
+        at `seq` or later, or the ledger does not have the checkpoint's entry.
         """
 
     def row_counts(self, dataset_id: int) -> tuple[int, dict[str, int]]:
         """(people present, rows by table)."""
 
     def answer_of(self, principal_id: UUID, query_id: UUID) -> OwnAnswer | None:
-        """An analyst's own answer with this query's id, the oldest if there are several; charges are not read."""
+        """The analyst's own answer with this query's id, the oldest if there are several. No charges are read."""
 
     def releases_of(
         self, principal_id: UUID, *, before: ReleasePlace | None, limit: int, bytes_max: int
     ) -> list[ReleaseRecord]:
-        """An analyst's own releases, the greatest place first; neither charges, nor values, nor answers are read.
+        """An analyst's own releases, the greatest place first, without charges, values and answers.
 
-        At most `limit`, and none that comes after `bytes_max` bytes of canonical queries.
+        It returns at most `limit`, and none after the one that brings the canonical queries to `bytes_max` bytes.
         """
 
     def worst_cases_of(self, principal_id: UUID) -> dict[str, int]:
-        """Worst-case units by dataset name for one analyst."""
+        """The sum of one analyst's worst cases in each dataset, in units, by the dataset's name."""
 
     def worst_cases_in(self, dataset_id: int) -> dict[UUID, int]:
-        """Worst-case units by analyst in one dataset."""
+        """The sum of each analyst's worst cases in one dataset, in units, by the analyst's id."""
 
     def problems(self) -> list[str]:
-        """Public codes of what keeps the store from serving; empty when ready."""
+        """Public codes of what keeps the store from serving; empty if nothing does."""
 
 
 class Leases(Protocol):
-    """The leases by which processes work on datasets. Time is the store's clock; every method raises StoreUnavailable.
+    """The leases by which processes work on datasets. Time is the store's clock. Every method raises StoreUnavailable.
 
-    A lease decides only which process works. The charges are right with any number of them, by lock and fence.
+    A lease decides only which process works on a dataset. Lock and fence keep the charges right with any number of
+    processes.
     """
 
     def claim(self, dataset_id: int, replica: ReplicaAddress, *, lease_s: float) -> Lease:
-        """Take the dataset for `lease_s` if it is free, expired or the replica's own. Returns the lease in force."""
+        """Take the dataset for `lease_s` if nobody else has a lease on it. Returns the lease in force."""
 
     def renew(self, replica: ReplicaAddress, *, lease_s: float) -> list[Lease]:
-        """Prolong every lease that is the replica's. Returns all leases in force, those of other replicas too."""
+        """Prolong every lease of this replica. Returns all leases in force, those of other replicas too."""
 
     def release(self, replica: ReplicaAddress) -> None:
         """End every lease of the replica's."""

@@ -1,15 +1,17 @@
-"""Counts for the operator while the replica works. None of them comes from a record, but for a curator's alarms.
+"""Counts for the operator while the replica works.
 
-Readers of metrics are not trusted with data. So no method here takes a charge, a number of people, the name of a
-dataset or the length of an evaluation, and an adapter cannot show what it was never told. Not all of it is public all
-the same: work that is late, and acts, are told too (`service.metrics` sorts them).
+None of them comes from a record, except those of a curator's alarms.
+
+Readers of metrics are not trusted with data. So no method takes a charge, a number of people, the name of a dataset or
+the length of an evaluation, and an adapter cannot show what it never received. Not all counts are equally public: those
+of late work and of acts are among them (`service.metrics` sorts them).
 """
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final, Literal
 
 Commit = Literal["questions", "act", "checkpoint"]
-"""The content of a commit, by the label of its count; `questions` are queries."""
+"""What a transaction committed, as the label of its count; `questions` are queries."""
 
 
 class Telemetry:
@@ -22,22 +24,22 @@ class Telemetry:
         """A request has ended with `status`; `route` is the template of its path, never the path."""
 
     def connection_closed(self, kind: str) -> None:
-        """The server has ended a client's connection, for a reason of a short list."""
+        """The server has ended a client's connection; `kind` is the reason, from a short list."""
 
     def headers_dropped(self, headers: int) -> None:
-        """Some headers of a request were not passed on to the process that owns its dataset."""
+        """A number of headers of a request, `headers`, were not passed on to the process that owns the dataset."""
 
     def slot_overrun(self) -> None:
-        """A response was not ready at its instant and leaves at a later one."""
+        """A response was not ready at its instant and leaves at a later instant."""
 
     def batched(self, requests: int) -> None:
-        """The number of queries that shared one transaction."""
+        """A batch has shared one transaction; `requests` is the number of its queries."""
 
     def committed(self, kind: Commit) -> None:
         """A transaction is durable."""
 
     def commit_unclear(self) -> None:
-        """A COMMIT was sent and no clear reply came; the keys will tell."""
+        """A COMMIT was sent and no clear reply came; the idempotency keys will show whether it took effect."""
 
     def alarm_rang(self) -> None:
         """A budget alarm that a curator has set has rung."""

@@ -77,16 +77,16 @@ class Transaction(Appending, Protocol):
     def entry_records(
         self, *, before: int, limit: int, bytes_max: int, only: EntryFilter = EVERY_ENTRY, first: int = 0
     ) -> list[EntryRecord]:
-        """Entries with seq < `before` that `only` admits, newest first, without charges and values.
+        """The entries with seq < `before` that `only` admits, newest first, without charges and values.
 
-        At most `limit`, and none that comes after `bytes_max` bytes of canonical queries. Where `only` does not admit
-        every entry, those from `first` on alone are looked at.
+        It returns at most `limit`, and none after the one that brings the canonical queries to `bytes_max` bytes. Where
+        `only` does not admit every entry, entries before `first` are not looked at.
         """
 
     def entries_reach(self, *, before: int, limit: int, bytes_max: int) -> int:
-        """The lowest sequence of the `limit` entries before `before`, or of those with `bytes_max` bytes of queries.
+        """The lowest sequence of the `limit` entries before `before`, or of fewer if these fill `bytes_max` bytes.
 
-        1 where there is none. No query is read.
+        Counted are the bytes of canonical queries, though no query is read. Returns 1 where there is no entry.
         """
 
     def entry_sizes(self, *, before: int, limit: int) -> list[tuple[int, int]]:
@@ -96,10 +96,10 @@ class Transaction(Appending, Protocol):
         """
 
     def own_charges(self, slot: int, *, before: int, limit: int, bytes_max: int) -> list[OwnCharge]:
-        """The entries as they concern one slot; nothing of any other slot leaves the store."""
+        """The entries as they concern one slot, newest first. Nothing of other slots leaves the store."""
 
     def account_of(self, slot: int) -> OwnAccount:
-        """One slot's account; what is spent as the page and the entries since give it."""
+        """One slot's account. What is spent comes from the stored page and the entries since."""
 
     def burns(self) -> list[LedgerEntry]:
         """Every entry of the kind `burn`, in order."""
@@ -117,22 +117,22 @@ class Transaction(Appending, Protocol):
         """The hashes of the entries among `seqs`, by sequence."""
 
     def pages(self) -> Iterator[StoredPage]:
-        """The stored pages by number; a missing one is all zero, at sequence 0."""
+        """The stored pages by number. A page that is missing is all zero, at sequence 0."""
 
     def answers(self) -> Iterator[AnswerRecord]:
-        """Every stored answer, by the sequence that it shows; other reads may run meanwhile."""
+        """Every stored answer, by the sequence of its entry. Other reads may run during the iteration."""
 
     def parameters(self, principal_id: UUID, sha256: str) -> KeptParameters | None:
-        """The parameters of one analyst in this dataset by their hash; no other analyst's."""
+        """The parameters of one analyst in this dataset with this hash; None if that analyst has none."""
 
     def parameters_stored(self, principal_id: UUID, hashes: Sequence[str]) -> tuple[int, set[str]]:
-        """The bytes that all parameters of one analyst in this dataset count as, and those of `hashes` that are stored.
+        """The bytes that all parameters of one analyst in this dataset count as, and which of `hashes` are stored.
 
         No numbers are read.
         """
 
     def worst_cases(self) -> dict[UUID, int]:
-        """The most that the queries of each analyst may have cost an individual, in units, as stored."""
+        """The sum of the worst cases of each analyst's queries, in units, as stored."""
 
     def acts(self, *, after: int) -> list[JournalAct]:
         """The acts of the journal with number > `after`, in order."""
@@ -144,37 +144,40 @@ class Transaction(Appending, Protocol):
         """The acts of these kinds that name one slot, in order."""
 
     def erasures_asked(self, *, after: int = 0, limit: int | None = None) -> list[AskedErasure]:
-        """The acts with number > `after` by which individuals ask to be erased, in order, `limit` at most."""
+        """The acts with number > `after` by which individuals ask to be erased, in order, at most `limit`."""
 
     def act_records(self, *, before: int, limit: int, bytes_max: int) -> list[ActRecord]:
         """The acts with number < `before`, newest first.
 
-        At most `limit`, and none that comes after `bytes_max` bytes of keys.
+        It returns at most `limit`, and none after the one that brings the keys to `bytes_max` bytes.
         """
 
     def pruned_totals(self) -> Iterator[StoredPage]:
-        """The totals that the last pruning kept, by page; none where nothing is pruned."""
+        """The totals that the last pruning kept, by page; empty where nothing is pruned."""
 
     def amendments(self) -> Iterator[Amendment]:
         """Every amendment, by sequence, number and erasure."""
 
     def own_parts(self, slot: int, *, after: int, to: int) -> Iterator[OwnPart]:
-        """The part of each entry with `after` < seq <= `to` in which a slot can stand; nothing else of it is read."""
+        """The piece of each entry with `after` < seq <= `to` in which the slot would stand.
+
+        No other pieces are read.
+        """
 
     def individuals(self, *, of: NDArray[np.int64] | None = None) -> SlotsInUse:
-        """Every account of the dataset, or those of some slots (n,), which increase."""
+        """Every account of the dataset, or those of the slots `of` (n,), which increase."""
 
     def records(self, table: str, *, of: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], Codes]:
-        """(slots (n,), codes by column (n,)) of a table, in any order; of all slots, or of some, which increase."""
+        """(slots (n,), codes by column (n,)) of a table, in any order, for all slots or for the increasing `of`."""
 
     def slots_of(self, keys: Sequence[Key]) -> NDArray[np.int64]:
-        """The slot of each key, -1 where no individual present has it."""
+        """The slot of each key; -1 where no present individual has the key."""
 
     def are_plain_forms(self, texts: Sequence[str]) -> NDArray[np.bool_]:
-        """Tell of each text (n,) if it is the plain form of the key of an individual present, and not that key."""
+        """Tell of each text (n,) whether it is the plain form of a present individual's key without being that key."""
 
     def slots_of_tombstones(self, tombstones: Sequence[bytes]) -> NDArray[np.int64]:
-        """The slot of each erased individual by tombstone, -1 where unknown."""
+        """The slot of each erased individual by tombstone; -1 for an unknown tombstone."""
 
     def upload_at(self, address: Address) -> UploadRecord | None:
         """The upload that was stored under an idempotency key of a principal."""
@@ -183,9 +186,9 @@ class Transaction(Appending, Protocol):
         """Tell whether any individual was ever erased."""
 
     def keys_of(self, *, after_slot: int, limit: int, bytes_max: int) -> list[tuple[int, Key]]:
-        """(slot, key) of people present with slot > `after_slot`, in slot order.
+        """(slot, key) of the individuals present with slot > `after_slot`, in slot order.
 
-        At most `limit`, and none that comes after `bytes_max` bytes of keys.
+        It returns at most `limit`, and none after the one that brings the keys to `bytes_max` bytes.
         """
 
     def add_individuals(
@@ -195,78 +198,78 @@ class Transaction(Appending, Protocol):
         limits: NDArray[np.int64],
         plain_forms: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
-        """New people in new slots; a slot that holds a tombstone is filled again.
+        """Add individuals in new slots, or again in the slots of their tombstones.
 
-        Such a slot keeps what it has spent, and its pause. `plain_forms` are those of the keys at some places, which
-        are not the keys themselves.
+        The slot of a tombstone keeps its spent total and its pause. `plain_forms` has, by place, the plain form of each
+        key that differs from its plain form.
         """
 
     def add_records(self, table: str, slots: NDArray[np.int64], codes: Codes) -> None:
-        """Rows of a table."""
+        """Add rows to a table."""
 
     def keep_upload(self, upload: UploadRecord) -> None:
-        """Keep an upload under its key, which no other has."""
+        """Keep an upload under its idempotency key, under which no other upload is kept."""
 
     def delete_records(self, slot: int, *, table: str | None = None) -> None:
-        """Delete an individual's record and rows, or those of one table."""
+        """Delete an individual's record and rows, or only the rows of `table`."""
 
     def delete_all_records(self) -> None:
         """Delete every row of every table; accounts and keys stay."""
 
     def extend_tables(self, schema: Schema) -> None:
-        """Make room for the columns and tables of an extended schema; what there is of new columns is NULL."""
+        """Make room for the columns and tables of an extended schema; existing rows have NULL in new columns."""
 
     def set_registration(self, record: DatasetRecord) -> None:
-        """Put a registration, extended or archived, in the place of the one that stands.
+        """Put a registration, extended or archived, in the place of the present one.
 
-        The one before is kept up to the head's sequence where capacity or schema changes.
+        Where capacity or schema changes, the earlier registration is kept as the one up to the head's sequence.
         """
 
     def erase(self, slot: int, tombstone: bytes) -> None:
         """Delete what is left of an individual's record and rows; the slot keeps its account under the tombstone.
 
-        The individual's principals are revoked with it, and keep neither its key nor a name.
+        The individual's principals are revoked, and lose its key and their names.
         """
 
     def amend(self, parts: Sequence[Rewritten]) -> None:
-        """Put parts of entries in the place of those that are there, and note each amendment."""
+        """Put amended pieces of entries in the place of the stored ones, and keep each amendment."""
 
     def keep_totals(self, pages: Sequence[StoredPage]) -> None:
-        """Keep totals in the place of those of an earlier pruning."""
+        """Keep these totals instead of those of an earlier pruning."""
 
     def prune(self, seq: int) -> None:
-        """Move `pruned_seq` (fenced): from now on entries up to it are read without charges and pieces."""
+        """Move `pruned_seq` (fenced): from now on, entries up to it are read without charges and pieces."""
 
     def drop_quantities(self, *, after: int, to: int) -> None:
-        """Drop charges and pieces of the entries with `after` < seq <= `to`; none of them is beyond `pruned_seq`."""
+        """Drop charges and pieces of the entries with `after` < seq <= `to`, all of them at or before `pruned_seq`."""
 
     def set_limit(self, slot: int, limit_units: int) -> None:
         """Lower one individual's limit."""
 
     def set_paused(self, slot: int, *, paused: bool) -> None:
-        """Say whether one individual has paused."""
+        """Note that an individual has paused, or that its pause has ended."""
 
     def journal(
         self, act: str, detail: Mapping[str, object], *, slots: int | None = None, epoch: int | None = None
     ) -> None:
-        """Chain a curator's or individual's act; moves `data_version`, and `slots` or `epoch` when given."""
+        """Append an act to the journal. This moves `data_version`, and `slots` or `epoch` when given."""
 
     def fence_off(self, fence: int, joining_units: int) -> None:
-        """Raise the fence, so that a process that read the head before appends no more, and `joining_units`."""
+        """Raise the fence and `joining_units`. A process that read the head before can then append nothing."""
 
 
 class LongAct(Transaction, Protocol):
     """A transaction that writes records while queries are answered: the dataset's row is not locked before `lock`.
 
-    From its beginning to its end no other changes records, so that slots can be given out; limits, epochs and queries
-    go on.
+    While it lasts, no other transaction changes records, so that it can hand out slots. Limits, epochs and queries go
+    on.
     """
 
     def hasten(self) -> None:
         """Flush the writes so far to the disk, so that little is left for the commit."""
 
     def lock(self) -> None:
-        """Lock the dataset and read its head again. From here on this is a locked transaction; call it once."""
+        """Lock the dataset and read its head again; call it once. From here on this is a locked transaction."""
 
 
 class ConditionalAppend(Appending, Protocol):

@@ -10,28 +10,28 @@ class WitnessUnavailable(Exception):
 
 
 class Witness(Protocol):
-    """The farthest head of each dataset, kept outside the database. `dataset` is its `witness_name`."""
+    """The farthest head of each dataset, kept outside the database. `dataset` is the dataset's `witness_name`."""
 
     def history(self, dataset: str) -> list[WitnessRecord]:
-        """The records still held, in order of position; empty when nothing is known, which never means zero.
+        """The records still held, in order of position. An empty list means that nothing is known, never position zero.
 
         Raises WitnessUnavailable.
         """
 
     def names(self) -> list[str]:
-        """The datasets of which records are held, as far as this witness can tell; one that only helps may tell none.
+        """The datasets of which records are held. A witness that is only a second copy may return none.
 
         Raises WitnessUnavailable.
         """
 
     def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
-        """Keep a record, durably, unless one as far or farther is held. Returns the farthest held before.
+        """Keep a record, durably, unless one as far or farther is held. Returns the farthest record held before.
 
         Raises WitnessUnavailable.
         """
 
     def check(self) -> None:
-        """Look whether the records that this process has seen are in their place and could be added to.
+        """Check that the records which this process has seen are in place, and that records can be added.
 
         Raises WitnessUnavailable.
         """
