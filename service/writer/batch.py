@@ -1,9 +1,10 @@
 """A batch: the waiting queries that share one transaction, from request to answer and ledger entry.
 
-A known request gets its stored answer. For any other, every individual's charge, the active set and the noise give the
-answer, and charges and answer are appended together. Nothing leaves before the caller's commit.
+A request whose key is known gets its stored answer. A query that repeats a release reuses it. For any other query, the
+individuals' charges, the active set and the noise give the answer, and charges and answer are appended together.
+Nothing leaves before the caller's commit.
 
-`document` is the answer as JSON bytes, as they are committed and sent, and made again by a verification.
+The answer is JSON bytes, made by `document`. These bytes are committed and sent, and a verification makes them again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -57,9 +58,9 @@ Begun = Turn | PublicEntry | WorkflowError | None
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """Entries and answers that one transaction will append, query by query; the head moves along in memory only.
+    """Entries and answers that one transaction will append, query by query. Until then the head moves in memory only.
 
-    `is_empty` says whether there is nothing to commit: every query was answered before or refused.
+    `is_empty` is true while there is nothing to commit, because every query was answered before or refused.
     """
 
     transaction: Appending
@@ -74,9 +75,10 @@ class Batch:
     is_empty: bool = True
 
     def answer_all(self, requests: Sequence[QueryRequest]) -> list[QueryOutcome]:
-        """Answer in order; a refusal takes its query's place. The caller commits, then releases.
+        """Answer the queries in order, each by an answer or a refusal. The caller commits before any answer leaves.
 
-        The shards answer all queries that have to be charged in one call; each sees the debits of those before.
+        One call to the shards answers all queries that have to be charged. Each query sees the debits of the queries
+        before it.
         """
         self.answers = dict(self.transaction.known.answers)
         reach("key-looked-up")
@@ -95,10 +97,10 @@ class Batch:
         return outcomes
 
     def _begun(self, request: QueryRequest, addresses: set[Address]) -> Begun:
-        """The turn of a query that has to be charged, the release that it reuses, or its refusal.
+        """The turn of a query that has to be charged, the release that the query reuses, or its refusal.
 
-        None where its key is known; `addresses` are those of the batch so far. Noise, id and salt are drawn from the
-        same entropy, so that frozen entropy freezes whole exchanges.
+        Returns None if the key is known already or is among `addresses`, those of the batch so far. Noise, id and salt
+        are drawn from the same entropy, so that with frozen entropy whole exchanges repeat.
         """
         address, plan = request.address, request.plan
         if address in self.answers or address in addresses:
@@ -126,9 +128,12 @@ class Batch:
         return begun
 
     def _refuse(self, request: QueryRequest) -> None:
-        """Refuse a query by what is public. Raises DatasetArchived, Unavailable, AllowanceExceeded.
+        """Refuse a query on public grounds, or count its worst case.
 
-        The allowance is compared with the worst case of every query so far.
+        Raises DatasetArchived, Unavailable, AllowanceExceeded.
+
+        The allowance has to cover the worst cases of the stored queries, of those of this batch so far, and of this
+        one.
         """
         record, analyst, cost = self.state.record, request.analyst, request.plan.scale.worst_case_units
         if record.is_archived:
@@ -144,10 +149,10 @@ class Batch:
         self.worst_cases[analyst.id] = min(spent + cost, CHARGE_UNITS_MAX)
 
     def _next_tick(self) -> int:
-        """The number of the tick that is asked now. Raises InvalidRequest where there is none any more.
+        """The number of the tick that is asked now. Raises InvalidRequest when the monitor has no more ticks.
 
-        A reconciliation ends a monitor for good: a restored database does not know who was counted first in the ticks
-        that it has lost, and would count them a second time.
+        A reconciliation ends a monitor for good: a restored database does not know whom the lost ticks counted first,
+        and would count these individuals a second time.
         """
         head, monitor = self.transaction.head, self.state.record.monitor
         tick = self.state.ticks + sum(turn.tick > 0 for turn in self.turns) + 1
@@ -159,7 +164,7 @@ class Batch:
         return tick
 
     def _outcome(self, request: QueryRequest, begun: Begun, released: Iterator[ShardRelease]) -> QueryOutcome:
-        """The answer under a request's key, made from what the shards released or from a release before."""
+        """The answer under a request's key, made from the shards' release or from an earlier one."""
         if isinstance(begun, WorkflowError):
             return begun
         if begun is not None:
@@ -187,16 +192,17 @@ class Batch:
         return stored_answer(known) if known.request_hash == request.request_hash else KeyConflict()
 
     def _keep(self, analyst_id: UUID, given: HashedParameters) -> None:
-        """Keep the numbers of a query that is answered, a reused one too, unless this analyst's are kept."""
+        """Keep parameters that the analyst has sent with an answered query, also one whose answer is reused."""
         if isinstance(sent := given.source, SentNumbers):
             self.parameters.append(
                 KeptParameters(principal_id=analyst_id, sha256=given.sha256, shape=sent.shape, numbers=sent.numbers)
             )
 
     def _reused(self, plan: Plan) -> Turn | PublicEntry | None:
-        """A release of the same canonical query and noise in this public epoch: replaying it is post-processing.
+        """A release of the same canonical query and noise in this public epoch: returning it again is post-processing.
 
-        A release of an earlier version may have other noise or bins under the same text; it is not reused.
+        A release that an earlier version of the service made may have other noise or bins under the same text. Then it
+        is not reused.
         """
         turn = next((turn for turn in reversed(self.turns) if turn.plan.query_hash == plan.query_hash), None)
         entry = self.transaction.known.reusable.get(plan.query_hash) if turn is None else None
@@ -243,7 +249,7 @@ class Batch:
 
 
 def stored_answer(record: AnswerRecord) -> StoredAnswer:
-    """The answer to send: the committed bytes, and on demand their numbers, for any plan of today."""
+    """The answer to send: the committed bytes, and their numbers on demand."""
     values = partial(_values, record.body)
     return StoredAnswer(query_id=record.query_id, sequence=record.seq, body=record.body, values=values)
 

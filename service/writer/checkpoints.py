@@ -1,8 +1,8 @@
 """Checkpoints of one dataset, written in the background: no answer waits for a page.
 
-The writer copies the changed pages, which takes milliseconds, and hands them over; the
-thread that steps the `Checkpointer` writes them. `service.ledger.model.rows.Checkpoint` says why that is right.
-The same thread makes the indexes and tallies that queries have asked for: no answer waits for sorting.
+The writer copies the changed pages, which takes milliseconds, and hands the copies over. The thread that steps the
+`Checkpointer` writes them. `service.ledger.model.rows.Checkpoint` explains why that is correct. The same thread makes
+the indexes and tallies that queries have asked for, so that no answer waits for sorting.
 """
 
 import queue
@@ -19,11 +19,14 @@ from service.writer.shards.divided import DividedShards, Shards
 from service.writer.shards.shard import Shard
 
 _WAITING_MAX: Final = 2
-"""The one being written counts; when a writer ends, a second may wait."""
+"""The most checkpoints that wait, with the one being written; when a writer ends, a second one may wait."""
 
 
 class Checkpointer:
-    """Takes copies and writes them, one after the other. Has no thread of its own; one caller of `step` at a time."""
+    """A queue of checkpoints that `step` writes one after the other.
+
+    It has no thread; one caller of `step` at a time.
+    """
 
     def __init__(self, *, record: DatasetRecord, guard: RollbackGuard, telemetry: Telemetry) -> None:
         self._record, self._guard, self._telemetry = record, guard, telemetry
@@ -33,27 +36,30 @@ class Checkpointer:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether all that was taken is written, or given up."""
+        """Tell whether every checkpoint that was taken is written or given up."""
         return self._waiting == 0
 
     def take(self, checkpoint: Checkpoint) -> None:
-        """Queue a checkpoint; it is dropped when others wait already, which costs only time at the next start."""
+        """Queue a checkpoint. It is dropped when others wait already, which costs only time at the next start."""
         with self._lock:
             if self._waiting < _WAITING_MAX:
                 self._waiting += 1
                 self._queue.put(checkpoint)
 
     def prepare(self, shards: Shards) -> None:
-        """Order the indexes that queries looked for in vain. The shards' owner calls it, while none are being made."""
+        """Have `step` make the indexes that queries lacked.
+
+        The shards' owner calls this while no indexes are being made.
+        """
         self.is_preparing = True
         self._queue.put(shards)
 
     def end(self) -> None:
-        """Let the step after the last checkpoint be the last one."""
+        """Let `step` end after the last checkpoint."""
         self._queue.put(None)
 
     def step(self) -> bool:
-        """Wait for a checkpoint and write it, or for shards and prepare them. False at the end."""
+        """Wait for a checkpoint and write it, or wait for shards and prepare them. Returns False at the end."""
         work = self._queue.get()
         if work is None:
             return False
@@ -68,7 +74,7 @@ class Checkpointer:
         return True
 
     def _prepare(self, shards: Shards) -> None:
-        """Make the indexes; without them, queries look at every row."""
+        """Make the indexes. A failure is only logged: without an index, queries look at every row."""
         try:
             shards.prepare()
         except ShardLost:
@@ -79,7 +85,7 @@ class Checkpointer:
             self.is_preparing = False
 
     def _write(self, checkpoint: Checkpoint) -> None:
-        """Losing a checkpoint, or half of one, costs only time."""
+        """Write a checkpoint. A failure is at most logged: losing a checkpoint, or half of one, costs only time."""
         try:
             with self._telemetry.checkpointing():
                 is_finished = self._guard.write_checkpoint(checkpoint)

@@ -1,14 +1,14 @@
 """Group commit for one dataset: all waiting queries are answered in one transaction and made durable by one COMMIT.
 
-A batch is tried first on the head that this process has written last, without asking the database: charges, answers
-and the assumed head go in one round trip, and the database refuses all of it where another process has appended
-meanwhile (`OptimisticCommit`). Otherwise the dataset's row is locked, entries of other processes are caught up with,
-each query is answered in order, and all is committed at once. Answers leave only then. An error from COMMIT is resolved
-by reading the keys under the lock, never by drawing noise again.
+A batch is tried first on the head that this process has written last, without asking the database (`OptimisticCommit`).
+Charges, answers and the assumed head go in one round trip, and the database refuses all of it if another process has
+appended meanwhile. In any other case the dataset's row is locked, memory catches up with the entries of other
+processes, each query is answered in order, and everything is committed at once. Answers leave only then. An error from
+COMMIT is resolved by reading the keys under the lock, never by drawing noise again.
 
-An act is committed in a transaction of its own. A long one has a part outside the writer, which writes and builds, and
-a short one in it (`PreparedOperation`), which takes the lock, journals, commits and sets in place what was built:
-queries are answered and limits lowered in between, while other uploads and erasures wait for its end.
+An act is committed in a transaction of its own. A long act has two parts. The long part writes and builds outside the
+writer. The short part (`PreparedOperation`) takes the lock, journals, commits and puts in place what was built. In
+between, queries are answered and limits lowered, while other uploads and erasures wait for the end of the act.
 """
 
 from collections import OrderedDict
@@ -33,7 +33,7 @@ from service.writer.submission import QueryRequest
 
 SEEN_MAX: Final = 4096
 CAUTIOUS_BATCHES: Final = 32
-"""Batches that take the lock after a refusal: another process is appending, or an analyst repeats a query."""
+"""The batches that take the lock after a refusal, which shows that a process appends or an analyst repeats a query."""
 _COMMIT_READS_MAX: Final = 3
 
 Result = TypeVar("Result")
@@ -41,7 +41,7 @@ Operation = Callable[[Transaction, DatasetState], Result]
 
 
 class OptimisticCommit:
-    """A writer's knowledge of its head and of answered queries; decides whether a batch may skip the lock."""
+    """A writer's knowledge of its head and of answered queries, which decides whether a batch may skip the lock."""
 
     def __init__(self, guard: RollbackGuard, state: DatasetState) -> None:
         self._guard, self._state = guard, state
@@ -50,7 +50,7 @@ class OptimisticCommit:
         self._cautious_batches = 0
 
     def propose(self, requests: Sequence[QueryRequest]) -> AbstractContextManager[ConditionalAppend] | None:
-        """A conditional append for a batch that is likely to be accepted; None where the head must be read first."""
+        """A conditional append for a batch that is likely to be accepted; None if the head must be read first."""
         head = self._head
         if self._cautious_batches > 0:
             self._cautious_batches -= 1
@@ -62,7 +62,7 @@ class OptimisticCommit:
         return self._guard.conditional_append(head, asked=[request.asked for request in requests])
 
     def note(self, head: Head, requests: Sequence[QueryRequest]) -> None:
-        """Note the head that this replica has just written or read, with these queries answered in it."""
+        """Note the head that this replica has just written or read, and the queries answered in it."""
         self._head = head
         for request in requests:
             self._seen[request.address] = self._seen[request.plan.query_hash] = None
@@ -70,24 +70,27 @@ class OptimisticCommit:
             self._seen.popitem(last=False)
 
     def moved(self, head: Head) -> None:
-        """An act of this writer has moved the head: it is known if the last one was.
+        """Note the head to which an act of this writer has moved, if the head before was known.
 
-        So the next query goes the way that it would have gone without the act, which must not show.
+        So the next query is answered in the same way as without the act, and does not show that there was one.
         """
         if self._head is not None:
             self._head = head
 
     def refused(self) -> None:
-        """A conditional append was refused: take the lock for the next batches."""
+        """Note that a conditional append was refused: the next batches take the lock."""
         self._cautious_batches = CAUTIOUS_BATCHES
         self.forget()
 
     def forget(self) -> None:
-        """Have the next batch look at the head."""
+        """Have the next batch read the head."""
         self._head = None
 
     def _is_new(self, request: QueryRequest) -> bool:
-        """Tell whether no key of the batch is known. An allowance, or a tick, can only be judged by the database."""
+        """Tell whether key and query are unknown here.
+
+        False where only the database can judge an allowance or a tick.
+        """
         if request.analyst.allowance_units is not None or request.address in self._seen:
             return False
         if request.plan.scale.law.is_free:
@@ -97,13 +100,13 @@ class OptimisticCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BaseVersion:
-    """The records that the long part builds upon, in a replica's memory and as of a head."""
+    """The records in memory, and the head, on which the long part of an act builds."""
 
     head: Head
     records: RecordsView
 
     def check(self, state: DatasetState, head: Head) -> None:
-        """Raise HeadMoved unless all that the long part has relied on is so in the state and at the locked head."""
+        """Raise HeadMoved unless state and locked head still have everything on which the long part has relied."""
         relied_on, now = ((each.fence, each.slots, each.joining_units) for each in (self.head, head))
         if not state.holds(self.records) or relied_on != now:
             raise HeadMoved
@@ -111,7 +114,7 @@ class BaseVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PreparedOperation(Generic[Result]):
-    """The short part, to be run in the transaction of the long one."""
+    """The short part of a long act, to be run in the same transaction."""
 
     transaction: LongAct
     base: BaseVersion
@@ -123,7 +126,7 @@ class PreparedOperation(Generic[Result]):
 
 
 class Committer:
-    """Changes one dataset's state. One caller at a time."""
+    """The only code that changes one dataset's state. One caller at a time."""
 
     def __init__(
         self,
@@ -143,8 +146,8 @@ class Committer:
     def answer(self, requests: Sequence[QueryRequest]) -> list[QueryOutcome]:
         """An outcome for every query: an answer that is durable and witnessed, or a refusal.
 
-        CommitRejected is the outcome of a query that the store rejects by itself: an incident, to which no retry
-        helps.
+        The outcome of a query that the store rejects even by itself is CommitRejected. That is an incident, and asking
+        again does not help.
         """
         try:
             return self._transact(requests)
@@ -229,7 +232,7 @@ class Committer:
         return [Unavailable() for _ in requests]
 
     def act(self, act: Operation[Result]) -> Result:
-        """Run a change in a locked transaction and commit it; only then memory is changed.
+        """Run an act in a locked transaction and commit it; memory changes only after that.
 
         Raises what the act raises, Unavailable, and HeadMoved when a long act was prepared in vain.
         """
@@ -261,7 +264,7 @@ class Committer:
 
     @contextmanager
     def _transaction_of(self, act: Operation[Result]) -> Iterator[Transaction]:
-        """The act's own, locked, or a new one; memory has come to its head."""
+        """The transaction of a prepared act, now locked, or a new one. Memory has caught up with its head."""
         if isinstance(act, PreparedOperation):
             self._guard.lock(act.transaction)
             self.state.catch_up(act.transaction, reads_records=False)  # it would read what the act has written
@@ -277,7 +280,7 @@ class Committer:
         report_incident(error, f"{about} on dataset {self._record.id}{code}", dataset=self._record.name)
 
     def catch_up(self) -> None:
-        """Bring memory to where a snapshot stands. Raises Unavailable, Fenced."""
+        """Bring memory to the head of a snapshot. Raises Unavailable, Fenced."""
         try:
             with self._guard.transaction(lock=False) as transaction:
                 self.state.catch_up(transaction)

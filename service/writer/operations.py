@@ -1,4 +1,7 @@
-"""Operations of curators: a long one is prepared in the caller's thread, outside the writer, and finished in it."""
+"""Operations of curators.
+
+A long one is prepared in the caller's thread, outside the writer, and finished in the writer.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,20 +17,23 @@ from service.writer.state import DatasetState, RecordsView
 from service.writer.threads import WriterThread
 
 ATTEMPTS_MAX: Final = 3
-"""A preparation is in vain when the dataset was reconciled meanwhile, or had to be loaded again."""
+"""The most attempts to prepare an operation. One fails if the dataset is reconciled or loaded again meanwhile."""
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Settled(Generic[Result]):
-    """The outcome of a preparation after which nothing is to be committed."""
+    """The outcome of a preparation after which nothing has to be committed."""
 
     result: Result
 
 
 Preparation = Callable[[LongAct, BaseVersion], Operation[Result] | Settled[Result]]
-"""The long part: writes and builds, changes nothing that queries read, and returns the short part, or the outcome."""
+"""The long part of an operation. It writes and builds, but changes nothing that queries read.
+
+It returns the short part, or the outcome if nothing has to be committed.
+"""
 
 
 def act_beside(writer: WriterThread, prepare: Preparation[Result]) -> Result:
@@ -49,10 +55,10 @@ def act_beside(writer: WriterThread, prepare: Preparation[Result]) -> Result:
 
 
 def look_beside(writer: WriterThread, look: Callable[[RecordsView], Result]) -> Result:
-    """Work through the records outside the writer, without a lock; again if they were changed meanwhile.
+    """Work through the records outside the writer, without a lock. Begin again if they were changed meanwhile.
 
-    `look` must only read, and an error that it raises over records that were changed is forgotten. Raises Unavailable
-    where they do not stand still, Busy.
+    `look` must only read. An error that it raises over records that were changed is ignored. Raises Busy, and
+    Unavailable where the records keep changing.
     """
     for _ in range(ATTEMPTS_MAX):
         writer.catch_up()
@@ -77,7 +83,7 @@ def next_epoch(transaction: Transaction, state: DatasetState) -> int:  # noqa: A
 
 
 def _base(writer: WriterThread, head: Head) -> BaseVersion:
-    """The records in memory, which is at the head or later: only limits and epochs can have come since."""
+    """The records in memory, which is at the head or later. Only limits and epochs can have changed since the head."""
     found = writer.look(partial(_base_at, head))
     if found is None:
         writer.catch_up()

@@ -1,6 +1,6 @@
 """The queue of one dataset's writer: each step takes everything that waits and hands it to the committer.
 
-Queries wait here. All that wait at one moment share a commit (`writer.committer`).
+Queries wait here. Those that wait at the same moment share a commit (`writer.committer`).
 """
 
 import queue
@@ -31,27 +31,27 @@ from service.writer.submission import Submission
 QUEUE_MAX: Final = 1024
 BATCH_MAX: Final = 256
 BATCH_KEPT_BYTES_MAX: Final = 2**27
-"""Without slots, submissions share a commit while their answers and charges take so many bytes together."""
+"""The most bytes of answers and charges that submissions sharing a commit keep, where there are no slots."""
 CHECKPOINT_EVERY: Final = 1024
 
 Result = TypeVar("Result")
 Look = Callable[[DatasetState], Result]
-"""Copies what it needs of the state, and changes nothing."""
+"""A function that copies what it needs of the state, and changes nothing."""
 
 
 _Job = Callable[[], None]
 """An operation, a look, a catch-up, or an answer to submissions whose slots have come, run in the same queue."""
 _Item = Submission | _Job | None
 WhenFree = Callable[[Callable[[int], None], Hashable], None]
-"""Calls what it is given, for a principal, when no query is worked on, with the beginning of that slot."""
+"""A function that calls its argument, for a principal, with the beginning of a slot in which no query is worked on."""
 
 
 @dataclass(kw_only=True, eq=False)
 class WriterQueue:
-    """Owns one dataset's state; everything that touches it waits here in order of arrival, until a step.
+    """The owner of one dataset's state: everything that touches the state waits here in order of arrival, until a step.
 
-    Passive, so that a simulation can decide what happens when; one caller of `step` at a time. The dataset is loaded
-    when it is first needed. With `when_free`, acts begin only when that calls them.
+    The queue is passive, so that a simulation can decide what happens when; one caller of `step` at a time. The dataset
+    is loaded when it is first needed. With `when_free`, acts begin only in slots that it finds free.
     """
 
     record: InitVar[DatasetRecord]
@@ -94,20 +94,20 @@ class WriterQueue:
 
     @property
     def position(self) -> tuple[int, int, int] | None:
-        """Fence, sequence and version of the memory; None while it holds nothing that can be relied on."""
+        """Fence, sequence and version of the memory; None while the memory cannot be relied on."""
         return self._state.position
 
     def wake(self) -> None:
-        """Catch up in the background, where nothing waits already."""
+        """Catch up in the background, unless something waits already."""
         is_under_way = self._catching_up is not None and not self._catching_up.done()
         if not is_under_way and self.length == 0:
             with suppress(WorkflowError):
                 self._catching_up = self.submit_catch_up()
 
     def submit(self, submission: Submission) -> None:
-        """Let a submission wait for its turn. Its promises fail with Busy when the writer is full.
+        """Let a submission wait for its turn. Its promises fail with Busy when too many wait.
 
-        They fail with Unavailable when it is closed.
+        They fail with Unavailable when the queue is closed.
         """
         try:
             self._enqueue(submission)
@@ -115,7 +115,7 @@ class WriterQueue:
             submission.fail(refusal)
 
     def begin(self, jobs: Sequence[Submission], reservation: Reservation) -> None:  # noqa: ARG002 - the schedule's port
-        """Work on submissions whose slots have come, next and in one transaction."""
+        """Let submissions whose slots have come be answered together in one transaction."""
         with self._lock:
             if self.is_open:
                 self._queue.put(partial(self._answer, jobs))
@@ -124,21 +124,22 @@ class WriterQueue:
             submission.fail(Unavailable())
 
     def submit_act(self, act: Operation[Result], *, principal: Hashable = None) -> Future[Result]:
-        """Queue a change; it gets a locked transaction of its own and a commit. Raises Busy.
+        """Queue an act, which gets a locked transaction of its own and a commit. Raises Busy.
 
-        It waits for the turn of `principal`, of whose acts so many may wait as are left for others; without one, for
-        that of the server's own acts on the dataset.
+        The act waits for a turn of `principal`, who may have as many acts waiting as it leaves room for others. Without
+        a principal, the act waits for a turn of the server's own acts on the dataset.
         """
         return self._job(lambda: self.committer.act(act), self._own if principal is None else principal)
 
     def submit_catch_up(self) -> Future[None]:
-        """Queue for memory to come to where the database stands. Raises Busy."""
+        """Queue a catch-up of memory with the database. Raises Busy."""
         return self._job(self.committer.catch_up, self._own)
 
     def glimpse(self, look: Look[Result]) -> Result | None:
-        """A look at the state in the caller's thread; None when a step works on the state, or has begun meanwhile.
+        """The result of a look at the state in the caller's thread; None if a step was at work on the state meanwhile.
 
-        It waits for nothing, and nothing waits for it. A look copies, far below a millisecond, and reads no database.
+        A glimpse waits for nothing, and nothing waits for it. A look copies in far less than a millisecond, and reads
+        no database.
         """
         before = self._steps_half
         try:
@@ -150,13 +151,13 @@ class WriterQueue:
         return seen if before % 2 == 0 and before == self._steps_half else None
 
     def submit_look(self, look: Look[Result]) -> Future[Result]:
-        """Queue a look at the state; so short, it waits for no free slot. Raises Busy."""
+        """Queue a look at the state. A look is so short that it need not wait for a free slot. Raises Busy."""
         future: Future[Result] = Future()
         self._enqueue(partial(_settle, future, lambda: look(self._state)))
         return future
 
     def end(self) -> None:
-        """Take nothing new, and let the step that meets this end answer what came before and copy a checkpoint."""
+        """Take nothing new. The last step answers everything that came before and copies a checkpoint."""
         with self._lock:
             if not self.is_open:
                 return
@@ -164,9 +165,11 @@ class WriterQueue:
         self._queue.put(None)  # the last thing that ever comes: no caller can be left waiting behind it
 
     def step(self) -> bool:
-        """Work off everything that waits now, at least one thing: submissions may be left of the step before.
+        """Work off everything that waits now; if nothing does, wait for the first item.
 
-        False after the last step.
+        Returns False after the last step.
+
+        With many submissions, some of them wait for the next step.
         """
         running = True
         items: list[_Item] = [] if self._turns.heap else [self._queue.get()]
@@ -194,9 +197,10 @@ class WriterQueue:
         return running
 
     def _bound_tail(self, *, is_last: bool) -> None:
-        """Begin a checkpoint when a restart would have much to replay, and at the end when it would have any.
+        """Copy a checkpoint when a restart would have much to replay, and at the end when it would have anything.
 
-        With slots, the copies are made in a free one: how soon they are due depends on how many people were charged.
+        With slots, the pages are copied in a free slot, because the time of the copy depends on how many people were
+        charged.
         """
         is_due = self._state.is_tail_long(entries=self.checkpoint_every)
         if is_last:
@@ -220,7 +224,7 @@ class WriterQueue:
             self._copy_checkpoint()
 
     def _copy_checkpoint(self) -> None:
-        """Copy the pages; of a dataset with a lost shard this has to wait until that is loaded again."""
+        """Copy the pages. While a shard of the dataset is lost, no copy is made."""
         try:
             self.checkpoints.take(self._state.checkpoint())
         except ShardLost:
@@ -277,13 +281,13 @@ class WriterQueue:
         self._answer(batch)
 
     def _forget(self, turn: int) -> None:
-        """One submission of an analyst waits no more; of analysts without any, nothing is kept."""
+        """Count one waiting submission less for an analyst; an analyst without any has no count."""
         left = self._waiting.pop(turn) - 1
         if left > 0:
             self._waiting[turn] = left
 
     def _answer(self, submissions: Sequence[Submission]) -> None:
-        """Settle every promise of the submissions whose clients have not gone."""
+        """Settle every promise of those submissions whose clients are still there."""
         started = [submission for submission in submissions if submission.start()]
         if not started:
             return

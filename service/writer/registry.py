@@ -14,10 +14,10 @@ from service.writer.rollback.guard import RollbackGuard
 from service.writer.threads import WriterThread
 
 CLOSING_S: Final = 5.0
-"""How long closing waits for the writers. An answer that has not committed by then was not promised to any client."""
+"""How long closing waits for the writers, in s. Answers that are not committed by then were promised to no client."""
 
 REMEMBERED_S: Final = 5.0
-"""A dataset that another process has deleted is known for so long."""
+"""How long a process may still know a dataset that another process has deleted, in s."""
 
 Opening = Callable[[DatasetRecord, RollbackGuard], WriterThread]
 
@@ -29,14 +29,17 @@ class BackgroundService(Protocol):
         """Begin to work."""
 
     def writer_opened(self, record: DatasetRecord, guard: RollbackGuard, writer: WriterThread) -> None:
-        """A dataset was opened for writing. Called under the registry's lock: must not block."""
+        """Take up a dataset that was opened for writing.
+
+        This is called under the registry's lock and must not block.
+        """
 
     def close(self) -> None:
-        """Finish or give up, and stop."""
+        """Finish or give up the work, and stop."""
 
 
 class DatasetRegistry:
-    """The writers and guards of datasets, at most one of each for a dataset. Thread-safe."""
+    """The writers and guards of datasets: at most one writer and one guard for each. Thread-safe."""
 
     def __init__(
         self,
@@ -48,10 +51,11 @@ class DatasetRegistry:
         shards_for: Callable[[DatasetRecord], int],
         background: Sequence[BackgroundService],
     ) -> None:
-        """`opening` makes a writer; it is called by one thread at a time.
+        """Keep the parts; `opening` makes a writer, and is called by one thread at a time.
 
-        `admits` says whether this process may work on a dataset, and `shards_for` over how many shards it will have
-        it. The services of the `background` are opened here and called with each writer that is opened.
+        `admits` tells whether this process may work on a dataset, and `shards_for` over how many shards the dataset
+        will be divided. The services in `background` are opened here, and each is called with every writer that is
+        opened.
         """
         self.witness = witness
         self._store, self._opening, self._admits, self.shards_for = store, opening, admits, shards_for
@@ -66,7 +70,7 @@ class DatasetRegistry:
             service.open()
 
     def record(self, name: str) -> DatasetRecord:
-        """The registration as it stands: its writer's, or the store's. Raises UnknownDataset."""
+        """The registration as it stands, from the dataset's writer or from the store. Raises UnknownDataset."""
         known = self._records.get(name)
         writer = None if known is None else self._writers.get(known[0].id)
         if writer is not None:
@@ -80,7 +84,7 @@ class DatasetRegistry:
         return record
 
     def shards(self, record: DatasetRecord) -> int:
-        """The number of shards of a dataset: its writer's, or as many as it will have."""
+        """The number of shards that a dataset's writer has, or would have when opened."""
         opened = self._writers.get(record.id)
         return self.shards_for(record) if opened is None else opened.shards.count
 
@@ -89,7 +93,7 @@ class DatasetRegistry:
         return [record.name for record in self._store.datasets()]
 
     def remembered(self, name: str) -> DatasetRecord | None:
-        """A registration that was looked up a moment ago, or whose writer is open. Touches no database."""
+        """A registration that was looked up a moment ago, or whose writer is open; else None. Touches no database."""
         record, at = self._records.get(name, (None, 0.0))
         if record is None or (record.id not in self._writers and time.monotonic() - at > REMEMBERED_S):
             return None
@@ -103,7 +107,7 @@ class DatasetRegistry:
             self._guards.pop(record.id, None)
 
     def displace(self, record: DatasetRecord) -> None:
-        """Forget what was known of another dataset of the same name or number: the database was put back since."""
+        """Forget another dataset of the same name or number, which the database had before it was put back."""
         with self._lock:
             numbers = {record.id} | ({self._records[record.name][0].id} if record.name in self._records else set())
             old = [each for each in numbers if each in self._guards and not self._guards[each].is_of(record)]
@@ -138,7 +142,7 @@ class DatasetRegistry:
             return self._writers[record.id]
 
     def is_open_for(self, name: str) -> bool:
-        """Tell whether a dataset's writer is open, so that the store is not needed to find it."""
+        """Tell whether a dataset's writer is open, so that the dataset can be found without the store."""
         known = self._records.get(name)
         return known is not None and known[0].id in self._writers
 
@@ -148,7 +152,10 @@ class DatasetRegistry:
             return list(self._writers.values())
 
     def let_go(self, dataset_ids: Collection[int]) -> list[WriterThread]:
-        """Close the writers of datasets on which another process works; each finishes what waits. Returns them."""
+        """Close the writers of datasets on which another process works, and return them.
+
+        Each first finishes what waits.
+        """
         with self._lock:
             closed = [self._writers.pop(each) for each in dataset_ids if each in self._writers]
             if closed:
@@ -158,14 +165,14 @@ class DatasetRegistry:
         return closed
 
     def closed(self) -> list[RollbackGuard]:
-        """The guards of datasets that are known to be closed; looks nowhere."""
+        """The guards of datasets that this process knows to be closed. Nothing is read to find out."""
         with self._lock:
             return [guard for guard in self._guards.values() if guard.code is not None]
 
     def preload(self, claims: Callable[[int], bool]) -> None:
-        """Load every dataset that this process `claims`; one that cannot be loaded is left for its first caller.
+        """Load every dataset that this process `claims`. The first caller loads a dataset that cannot be loaded now.
 
-        Each is loaded before the next is claimed: processes that start together share the datasets.
+        Each dataset is loaded before the next one is claimed, so that processes that start together share the datasets.
         """
         try:
             records = self._store.datasets()
@@ -185,7 +192,7 @@ class DatasetRegistry:
     def close(self) -> None:
         """Take nothing new, let all writers finish at the same time, and stop.
 
-        A writer that does not end in time is left behind: its thread ends with the process, and the database undoes its
+        A writer that does not end in time is left behind. Its thread ends with the process, and the database undoes its
         open transaction.
         """
         for service in self._background:

@@ -1,6 +1,6 @@
-"""One dataset as this replica holds it: its shards, and the ledger sequence they stand at.
+"""One dataset as this replica holds it: its shards, and the ledger sequence at which they stand.
 
-The ledger is the truth. Memory is the sum of the pages and the entries since; where it may be wrong it is read again,
+The ledger is the truth. Memory is the sum of the pages and the entries since. Memory that may be wrong is read again,
 never repaired.
 """
 
@@ -33,14 +33,17 @@ from service.writer.shards.shard import Shard
 _NEVER = -1
 TAIL_BYTES_MAX: Final = 2**26
 TAIL_BYTES_FOR_A_SLOT: Final = 64
-"""The most bytes of pieces since a checkpoint: replaying them takes about as long as loading the dataset does."""
+"""The bytes of pieces for each slot that may follow a checkpoint.
+
+Replaying them takes about as long as loading the dataset.
+"""
 
 
 class DatasetState:
-    """The dataset's memory at ledger sequence `seq` and data version `data_version`; owned by one writer thread."""
+    """The dataset's memory at ledger sequence `seq` and data version `data_version`. One writer thread owns it."""
 
     def __init__(self, record: DatasetRecord, tail: Tail | None = None, shards: Shards | None = None) -> None:
-        """The first catch-up loads everything; `tail` may hold some entries already."""
+        """Begin empty: the first catch-up loads everything. `tail` may hold some entries already."""
         self.record = record
         self.shards: Shards = shards or Shard(record)
         self.slots_used = 0
@@ -60,18 +63,18 @@ class DatasetState:
 
     @property
     def position(self) -> tuple[int, int, int] | None:
-        """Fence, sequence and data version; None while memory has to be read again. Readable from any thread."""
+        """Fence, sequence and data version; None while memory has to be read again. Any thread may read it."""
         fence, seq, data_version = self._fence, self.seq, self.data_version
         return None if _NEVER in (fence, seq, data_version) else (fence, seq, data_version)
 
     def is_at(self, head: Head) -> bool:
-        """Tell whether memory stands exactly at `head` and is valid."""
+        """Tell whether memory is valid and stands exactly at `head`."""
         stands_at = self._fence, self.seq, self.data_version
         is_there = stands_at == (head.fence, head.seq, head.data_version) and self._hash == head.hash
         return is_there and not self.shards.lost
 
     def has_come_to(self, head: Head) -> bool:
-        """Tell whether memory has caught up with `head` and is valid."""
+        """Tell whether memory is valid and stands at `head` or later."""
         if self.position is None or self.shards.lost:
             return False
         fence, seq, data_version = self.position
@@ -79,7 +82,7 @@ class DatasetState:
         return is_later and (seq > head.seq or self._hash == head.hash)
 
     def catch_up(self, transaction: Transaction, *, reads_records: bool = True) -> None:
-        """Bring memory to the transaction's head: nothing to do, what has changed since, or a fresh load.
+        """Bring memory to the transaction's head, by the changes since or by a fresh load.
 
         With `reads_records` False, raises HeadMoved where records would have to be read.
         """
@@ -104,15 +107,15 @@ class DatasetState:
         self._checkpoint_seq = head.checkpoint_seq
 
     def after_commit(self, change: Callable[[], None]) -> None:
-        """Change memory once the act that is under way is durable."""
+        """Stage a change of memory until the present act is durable."""
         self._staged.append(change)
 
     def drop_staged(self) -> None:
-        """Forget the staged changes of an act that has ended without becoming durable."""
+        """Forget the staged changes of an act that has ended."""
         self._staged.clear()
 
     def acted(self, head: Head) -> None:
-        """The acts up to `head` are durable: apply their staged changes."""
+        """Apply the staged changes, since the acts up to `head` are durable."""
         try:
             for change in self._staged:
                 change()
@@ -122,10 +125,10 @@ class DatasetState:
             self._stand_at(head)
 
     def apply(self, entry: LedgerEntry) -> None:
-        """Debit the entry that follows on what memory holds. Raises FilterViolation when it breaks the filter.
+        """Debit the entry that follows the last one in memory. Raises FilterViolation when the entry breaks the filter.
 
-        Raises RuntimeError for an entry out of order, and for a rewritten one: what that charged stands in the pages.
-        The spent totals are read again after any other error, since some blocks may have been debited.
+        Raises RuntimeError for an entry out of order, and for a rewritten one, whose charges are only in the pages.
+        After any other error the spent totals are read again, since some blocks may have been debited.
         """
         if entry.seq != self.seq + 1:
             raise RuntimeError(f"ledger entry {entry.seq} does not follow {self.seq}")
@@ -141,7 +144,7 @@ class DatasetState:
         self.ticks = entry.tick or self.ticks
 
     def released(self, entry: LedgerEntry) -> None:
-        """Follow the entry of a query that the shards have answered."""
+        """Move to the entry of a query that the shards have answered."""
         self._tentative.append(entry)
         self._tail_bytes += sum(len(piece.content) for piece in entry.pieces)
         self.seq, self._hash = entry.seq, entry.hash
@@ -150,7 +153,7 @@ class DatasetState:
 
     @contextmanager
     def tentative(self) -> Iterator[None]:
-        """Releases of a block that ends in HeadMoved or CommitRejected are taken back: nothing of it is durable."""
+        """A context that takes back its releases if it ends in HeadMoved or CommitRejected: none is durable then."""
         stood = self.seq, self._hash, self._tail_bytes, self.ticks
         self._tentative = []
         try:
@@ -163,11 +166,11 @@ class DatasetState:
             self._tentative = []
 
     def invalidate(self) -> None:
-        """The spent totals may be wrong (a transaction did not end well): read them again before the next use."""
+        """Have the spent totals read again before the next use, after a transaction that did not end well."""
         self.seq = _NEVER
 
     def invalidate_all(self) -> None:
-        """The records may be wrong too."""
+        """Have the records read again too, since they may be wrong."""
         self.seq = self.data_version = _NEVER
 
     def is_tail_long(self, *, entries: int) -> bool:
@@ -179,7 +182,10 @@ class DatasetState:
         return tail >= entries or (tail > 0 and self._tail_bytes >= bytes_max)
 
     def checkpoint(self) -> Checkpoint:
-        """Copies of the pages that changed since the last checkpoint, as of now, which must be what is durable."""
+        """Copies of the pages that changed since the last checkpoint, as of now.
+
+        Everything in memory must be durable.
+        """
         pages = self.shards.pages_since(self._checkpoint_seq)
         self._copied_seq, self._tail_bytes = self.seq, 0
         return Checkpoint(since=self._checkpoint_seq, seq=self.seq, hash=self._hash, pages=pages)
@@ -187,14 +193,14 @@ class DatasetState:
     def put(
         self, change: int, *, slots_used: int = 0, slots: Integers | slice = NO_SLOTS, limits: Integers = NO_SLOTS
     ) -> None:
-        """Set records in place that were built outside the writer, and the limits (n,) of new `slots`."""
+        """Put records in place that were built outside the writer, and set the limits (n,) of new `slots`."""
         self._version += 1
         self.slots_used = max(self.slots_used, slots_used)
         self.shards.put(change, slots_used=self.slots_used, slots=slots, limits=limits)
 
     @property
     def pages(self) -> int:
-        """The number of pages that the slots fill."""
+        """The number of pages that the handed-out slots fill."""
         return pages_for(self.slots_used)
 
     def records(self) -> "RecordsView":
@@ -202,7 +208,7 @@ class DatasetState:
         return RecordsView(self.shards, self.record.schema, load=self._load, version=self._version)
 
     def holds(self, records: "RecordsView") -> bool:
-        """Tell whether the records are still those of a view."""
+        """Tell whether the records are still the same as when a view was made."""
         return records.version == self._version
 
     def account(self, slot: int) -> OwnAccount:
@@ -211,14 +217,17 @@ class DatasetState:
         return OwnAccount(*(column.item() for column in columns))
 
     def copy_accounts(self, slots: slice | Integers) -> AccountColumns:
-        """Copies of the accounts of some slots, and which of these hold an individual; of a slice, those on pages."""
+        """Copies of the accounts of some slots, and which of these hold an individual.
+
+        A slice is cut to the existing pages.
+        """
         if isinstance(slots, slice):
             end = self.pages * PAGE_SLOTS
             slots = slice(min(slots.start, end), min(slots.stop, end))
         return self.shards.accounts(slots)
 
     def room_of(self, slots: Integers) -> Integers:
-        """Units that `slots` (n,) have left, (n,): negative where the limit is below the spent total."""
+        """The units that `slots` (n,) have left, (n,); negative where the limit is below the spent total."""
         accounts = self.copy_accounts(slots)
         return accounts.limit - accounts.spent
 
@@ -226,7 +235,7 @@ class DatasetState:
         self.data_version, self._journal_hash = head.data_version, head.journal_hash
 
     def _follow(self, transaction: Transaction, *, reads_records: bool) -> None:
-        """Bring the records to the head's version: by what the acts since have changed, or by reading all of them."""
+        """Bring the records to the head's version, by the changes of the acts since or by reading all records."""
         version, journal_hash, schema = self.data_version, self._journal_hash, self.record.schema
         changes = None
         if version != _NEVER:
@@ -242,7 +251,7 @@ class DatasetState:
         self._stand_at(transaction.head)
 
     def _apply_changes(self, changes: Changes, *, slots_used: int) -> None:
-        """Change all of it, or nothing where the records do not fit."""
+        """Apply all changes, or none if the records do not fit."""
         if changes.emptied.size > 0 or changes.touched:
             self.put(self.records().changed(emptied=changes.emptied, replaced=changes.touched, added=changes.rows))
         self._grow(slots_used)
@@ -263,7 +272,7 @@ class DatasetState:
         self._fill(self.shards, transaction)
 
     def _load_lost(self, transaction: Transaction) -> None:
-        """Load the shards that were lost; the totals of all are read again, since a batch may have been under way."""
+        """Load the lost shards. The totals of all shards are read again, since a batch may have been under way."""
         if isinstance(self.shards, DividedShards):
             restarted, head = self.shards.restarted(), transaction.head
             are_others_there = (self.data_version, self._journal_hash) == (head.data_version, head.journal_hash)
@@ -274,7 +283,7 @@ class DatasetState:
                 self._stand_at(head)
 
     def _fill(self, shards: Shards, transaction: Transaction) -> None:
-        """Load shards with the records of the transaction."""
+        """Load the transaction's records into shards."""
         shards.load(self.record, slots=self.slots_used, number=self._load)
         shards.set_accounts(transaction.individuals())
         for name in self.record.schema.tables:
@@ -285,7 +294,7 @@ class DatasetState:
         shards.index_categories()
 
     def _load_spent(self, transaction: Transaction) -> None:
-        """State = pages + the entries since (which the caller applies)."""
+        """Set the stored pages; the caller then applies the entries since."""
         self.shards.reset_spent()
         for page in transaction.pages():
             self.shards.set_page(page)
@@ -296,10 +305,10 @@ class DatasetState:
 
 
 class RecordsView:
-    """The records of a dataset at one version, for work outside the writer, during which they may change.
+    """The records of a dataset at one version, for work outside the writer.
 
-    `DatasetState.holds` tells whether they have; a change that is built here can then no longer be put in place.
-    Raises HeadMoved where they were loaded again.
+    They may change during the work, as `DatasetState.holds` then tells. A change that was built here can then not be
+    put in place. Methods raise HeadMoved if the records were loaded again.
     """
 
     def __init__(self, shards: Shards, schema: Schema, *, load: int, version: int) -> None:
@@ -312,23 +321,26 @@ class RecordsView:
         replaced: Mapping[str, Integers] | None = None,
         added: Mapping[str, SlotCodes] | None = None,
     ) -> int:
-        """A change of the records for `put`, by its number (`DatasetMemory.changed`). Raises ValueError."""
+        """Build a change of the records, and return its number for `put` (`DatasetMemory.changed`).
+
+        Raises ValueError.
+        """
         return self._shards.changed(self._load, self.version, emptied=emptied, replaced=replaced, added=added)
 
     def make_room(self, slots: int) -> None:
-        """Bring the accounts of slots not given yet, up to `slots` - 1, into physical memory."""
+        """Bring accounts into physical memory for slots below `slots` that are not handed out yet."""
         self._shards.make_room(self._load, slots)
 
     def null_codes(self, table: str, count: int) -> dict[str, Codes]:
-        """Columns of `count` NULLs of a table."""
+        """The columns of a table, each with `count` NULLs."""
         return null_codes(stored_codings(self._schema)[table], vectors_of(self._schema.tables[table].columns), count)
 
     def rows_held(self, table: str) -> list[int]:
-        """The number of rows in a table of events, at each shard."""
+        """The number of rows in an event table, at each shard."""
         return self._shards.rows_held(self._load, table)
 
     def event_counts(self, table: str, slots: Integers) -> Integers:
-        """The number of rows that each individual in `slots` (n,) would hold if these n rows were added, (n,)."""
+        """The number of rows that each individual in `slots` (n,) would have with these n rows added, (n,)."""
         return self._shards.event_counts(self._load, table, slots)
 
     def limits_and_spent(self, slots: Integers) -> tuple[Integers, Integers]:
@@ -337,5 +349,5 @@ class RecordsView:
         return accounts.limit, accounts.spent
 
     def charges(self, plan: Plan) -> tuple[Integers, Integers]:
-        """The slots (k,) that a query would touch now, and what it would charge each, (k,) units."""
+        """The slots (k,) that a query would touch now, and what it would charge each of them, (k,) units."""
         return self._shards.charges(self._load, plan)

@@ -1,6 +1,6 @@
-"""Queries on the way to their writer: each is the promise of its own answer, and those of one request are one unit.
+"""Queries on the way to their writer. Each query is the promise of its own answer; those of one request form a unit.
 
-A unit is admitted, worked on and committed as one; each of its queries is answered or refused on its own.
+A unit is admitted, worked on and committed as a whole. Each of its queries is answered or refused by itself.
 """
 
 import threading
@@ -22,7 +22,7 @@ from service.writer.admission.scheduler import Committing
 
 
 class PendingAnswer(Future[StoredAnswer]):
-    """The promise of an answer of `dimension` numbers; `unit` is the work that keeps it, if it was admitted."""
+    """The promise of an answer of `dimension` numbers. `unit` is the admitted work that keeps the promise."""
 
     dimension = 0
     unit: "AdmittedUnit[Any] | None" = None
@@ -31,7 +31,7 @@ class PendingAnswer(Future[StoredAnswer]):
 class QueryRequest(PendingAnswer):
     """One waiting query: analyst, idempotency key, and the plan under a version of the registration.
 
-    `request_hash` tells two requests under one key apart. `asked` is what the store has to look up for the query.
+    Two requests under the same key are told apart by `request_hash`. `asked` is what the store has to look up.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ Promise = TypeVar("Promise", bound=PendingAnswer)
 
 
 class AdmittedUnit(Generic[Promise]):
-    """The promised answers of one request, admitted together, at least one, their public cost, and who keeps them."""
+    """The promised answers of one request, at least one, with their public cost and the writer that keeps them."""
 
     __slots__ = ("_is_decided", "_lock", "cost", "requests", "ticket", "writer")
 
@@ -61,7 +61,7 @@ class AdmittedUnit(Generic[Promise]):
             request.unit = self
 
     def start(self) -> bool:
-        """Mark the work as begun, once; False when the client has gone before."""
+        """Mark the work as begun. Returns False when the client has gone before."""
         is_first = self._decide()
         for request in self.requests if is_first else ():
             request.set_running_or_notify_cancel()
@@ -72,11 +72,11 @@ class AdmittedUnit(Generic[Promise]):
         self.fail(Busy())
 
     def fail(self, refusal: Exception) -> None:
-        """Settle every promise with one refusal."""
+        """Settle every promise with the same refusal."""
         self.settle([refusal] * len(self.requests))
 
     def settle(self, outcomes: Sequence[StoredAnswer | Exception]) -> None:
-        """Keep every promise; one that was cancelled meanwhile stays so."""
+        """Settle every promise with its outcome; a promise that was cancelled meanwhile stays cancelled."""
         for request, outcome in zip(self.requests, outcomes, strict=True):
             with suppress(InvalidStateError):
                 if isinstance(outcome, Exception):
@@ -85,9 +85,10 @@ class AdmittedUnit(Generic[Promise]):
                     request.set_result(outcome)
 
     def cancel(self) -> None:
-        """The client has gone: the work is not begun if it has not been. Work that has begun is finished and committed.
+        """Cancel work that has not begun, because the client has gone. Work that has begun is finished and committed.
 
-        Slots that have come are begun, whether or not the writer is behind: sequences must not depend on that.
+        Work whose slots have come counts as begun, even if the writer is behind, because sequences must not depend on
+        that.
         """
         if self.ticket is not None and not self.ticket.cancel():
             return
@@ -96,41 +97,47 @@ class AdmittedUnit(Generic[Promise]):
                 request.cancel()
 
     def withdraw(self) -> bool:
-        """The analyst has cancelled it, and it has left the schedule: fail every promise; False if it has begun."""
+        """Fail every promise of a unit that the analyst has cancelled. Returns False if its work has begun.
+
+        The unit has left the schedule before.
+        """
         is_first = self._decide()
         if is_first:
             self.fail(QueryCancelled())
         return is_first
 
     def _decide(self) -> bool:
-        """Tell whether this is the first to decide: of a unit, either all is begun or nothing."""
+        """Tell whether this is the first call, which decides whether the whole unit begins or never will."""
         with self._lock:
             is_first, self._is_decided = not self._is_decided, True
         return is_first
 
 
 class Submission(AdmittedUnit[QueryRequest]):
-    """Queries of one analyst to one dataset, for its writer."""
+    """The queries that one analyst sends in one request to one dataset, for its writer."""
 
     __slots__ = ()
 
     def is_asked(self, address: Address, writer: Committing) -> bool:
-        """Tell whether one of the queries is of this dataset and under this key."""
+        """Tell whether one of the queries was asked under this key, of the dataset of this writer."""
         return self.writer is writer and any(request.address == address for request in self.requests)
 
     def begin(self, reservation: Reservation) -> None:
-        """Hand it to its writer alone."""
+        """Hand this submission alone to its writer."""
         if self.writer is not None:
             self.writer.begin([self], reservation)
 
     @property
     def turn(self) -> int:
-        """The principal whose turn it takes, as the number of its id: hashing a UUID is a call of Python."""
+        """The id, as a number, of the principal whose turn the submission takes.
+
+        A number is hashed faster than a UUID.
+        """
         return self.requests[0].analyst.id.int
 
 
 def refused(refusal: Exception) -> PendingAnswer:
-    """A promise that has failed already."""
+    """A promise that has already failed with this refusal."""
     promise = PendingAnswer()
     promise.set_exception(refusal)
     return promise

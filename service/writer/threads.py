@@ -20,11 +20,14 @@ PEEKS: Final = 3
 PEEK_EVERY_S: Final = 0.002
 RECOVERY_S: Final = 0.5
 LOOK_SOON_S: Final = 0.02
-"""Steps of queries without a pause take milliseconds; where they take longer, the database is read instead."""
+"""How long a look waits for queries in a row, in s.
+
+They take milliseconds; if they take longer, the database is read.
+"""
 
 
 class WriterThread(WriterQueue):
-    """A writer queue with two threads, which step it and its checkpoints; callers wait for the result."""
+    """A writer queue with two threads, for its steps and for its checkpoints. Callers wait for results."""
 
     def __post_init__(
         self,
@@ -58,19 +61,22 @@ class WriterThread(WriterQueue):
         self.wake()
 
     def act(self, act: Operation[Result], *, principal: Hashable = None) -> Result:
-        """Run an operation in the writer, in the turn of `principal`, and wait until it is committed. Raises Busy."""
+        """Run an act in the writer, in the turn of `principal`, and wait until it is committed. Raises Busy."""
         return self.submit_act(act, principal=principal).result()
 
     def catch_up(self) -> None:
-        """Wait until memory has come to where the database stands. Raises Busy, Unavailable, Fenced."""
+        """Wait until memory has caught up with the database. Raises Busy, Unavailable, Fenced."""
         self.submit_catch_up().result()
 
     def checkpoint(self) -> None:
-        """Copy a checkpoint, if anything came after the last one. Raises Busy."""
+        """Copy a checkpoint, if there are entries after the last one. Raises Busy."""
         self._job(self._copy_checkpoint_if_any, self._own).result()
 
     def peek(self, look: Look[Result]) -> Result | None:
-        """A glimpse, tried several times; None where steps follow without a pause. Does not queue."""
+        """The result of a glimpse, tried several times; None while step follows step without a pause.
+
+        Nothing is queued.
+        """
         for attempt in range(PEEKS):
             if attempt > 0:
                 time.sleep(PEEK_EVERY_S)
@@ -80,7 +86,7 @@ class WriterThread(WriterQueue):
         return None
 
     def look_soon(self, look: Look[Result]) -> Result | None:
-        """A look between two steps, if one comes within LOOK_SOON_S; None otherwise, and where the memory is empty."""
+        """The result of a look between two steps; None if there is no pause within LOOK_SOON_S, or memory is empty."""
         if self.position is None:
             return None
         try:
@@ -89,12 +95,12 @@ class WriterThread(WriterQueue):
             return None
 
     def look(self, look: Look[Result]) -> Result:
-        """A look at the state: at once where no step works on it, and otherwise when that has ended."""
+        """The result of a look at the state: at once if no step works on the state, and otherwise after that step."""
         seen = self.glimpse(look)
         return self.submit_look(look).result() if seen is None else seen
 
     def ended(self, *, within_s: float) -> bool:
-        """Wait for a writer that was told to end, and for its last checkpoint; False when it still runs."""
+        """Wait for the threads of a closed writer, with its last checkpoint. Returns False when they still run."""
         until = time.monotonic() + within_s
         for thread in self._threads:
             thread.join(max(until - time.monotonic(), 0))

@@ -1,10 +1,10 @@
 """Admission by public cost: a request is refused before anything is read for it, or has its memory and slots reserved.
 
-Bounds of memory always hold. With slots, a request also gets a place in the schedule, and is refused where its response
-could not leave before its deadline.
+Memory is always bounded. With slots, a request also gets a place in the schedule, and is refused if its response could
+not leave before its deadline.
 
-A principal may take as much memory as it leaves for all others: half of all when it is alone, and less while others
-hold something. So one principal cannot keep the others out, whatever it asks for.
+A principal may take as much memory as it leaves for all others: half of all memory when it is alone, and less while
+others hold some. So one principal cannot keep the others out, whatever it asks for.
 """
 
 import threading
@@ -36,10 +36,10 @@ class MemoryFull(Exception):
 
 
 class MemoryBound:
-    """Counts what admitted requests may hold. Thread-safe.
+    """A count of the bytes that admitted requests may hold. Thread-safe.
 
-    A worker, such as a dataset's writer, works on its requests one after the other, so that of their working memory the
-    largest counts once. What a request keeps counts until its response has left.
+    A worker, such as a dataset's writer, works on its requests one after the other. So only the largest of their
+    working memories counts. The bytes that a request keeps count until its response has left.
     """
 
     def __init__(self, bytes_max: int) -> None:
@@ -51,7 +51,7 @@ class MemoryBound:
         self._lock = threading.Lock()
 
     def admit(self, principal: Hashable, cost: PublicCost, worker: object = None) -> None:
-        """Count a request. Raises RequestTooLarge where it could never be admitted, MemoryFull where it cannot now."""
+        """Count a request. Raises RequestTooLarge if it could never be admitted, MemoryFull if there is no room now."""
         needed_bytes, allowed_bytes = cost.kept_bytes + cost.working_bytes, self.bytes_max // 2
         if needed_bytes > allowed_bytes:
             raise RequestTooLarge(needed_bytes, allowed_bytes)
@@ -71,7 +71,7 @@ class MemoryBound:
             self.requests += 1
 
     def release(self, principal: Hashable, cost: PublicCost, worker: object = None) -> None:
-        """A request that was admitted holds nothing any more."""
+        """Stop counting an admitted request, which holds nothing any more."""
         with self._lock:
             requests, own_bytes = self._accounts.pop(principal)
             if requests > 1:
@@ -98,7 +98,7 @@ class MemoryBound:
 
 MEMORY_BYTES_MAX: Final = 2**31
 LONGEST_MS: Final = 5_000
-"""The longest reservation of one request: so long others may have to wait for it, however cheap theirs are."""
+"""The longest reservation of one request in ms. Even the cheapest of the others may have to wait that long for it."""
 
 _NS_PER_MS: Final = 1_000_000
 
@@ -107,7 +107,7 @@ _NS_PER_MS: Final = 1_000_000
 class Ticket(SlotRequest):
     """An admitted request: the memory that it holds, and its place in the schedule if there is one.
 
-    `delay_ms` is how long the slots last that its own cost needs, 0 without slots.
+    `delay_ms` is the length of the slots that its own cost needs; 0 without slots.
     """
 
     memory: MemoryBound | None
@@ -120,21 +120,21 @@ class Ticket(SlotRequest):
         return self.scheduler is not None
 
     def cancel(self) -> bool:
-        """The client has gone: a request leaves the schedule; False when its slots have come.
+        """Remove the request of a client that has gone from the schedule. Returns False when its slots have come.
 
-        True without slots: whether the work has begun is then for the work to say.
+        Returns True without slots: then only the work itself can tell whether it has begun.
         """
         return self.scheduler is None or self.scheduler.cancel(self)
 
     def release(self) -> None:
-        """The response has left, or never will: its memory is free again. Repeating this does nothing."""
+        """Free the memory, after the response has left or when it never will. Repeated calls do nothing."""
         memory, self.memory = self.memory, None
         if memory is not None:
             memory.release(self.principal, self.cost, self.commits_to)
 
 
 class Admission:
-    """Admits the requests of one server. Thread-safe."""
+    """The admission of requests to one server. Thread-safe."""
 
     def __init__(
         self,
@@ -144,13 +144,13 @@ class Admission:
         scheduler: Dispatcher | None = None,
         limiter: Limiter | None = None,
     ) -> None:
-        """`limiter` bounds how often a principal may ask, before anything else is looked at."""
+        """Set the bounds; `limiter` bounds how often a principal may ask, and comes before the others."""
         self.memory = memory or MemoryBound(MEMORY_BYTES_MAX)
         self.speed, self.scheduler, self.limiter = speed or Speed(), scheduler, limiter
         self._costs: dict[int, Costs] = {}  # by dataset
 
     def cost_of(self, plan: Plan, record: DatasetRecord, shards: int = 1) -> PublicCost:
-        """The public cost of a plan on this server, where the dataset has so many shards."""
+        """The public cost of a plan on this server, for a dataset with this number of shards."""
         costs = self._costs.get(record.id)
         if costs is None or costs.schema is not record.schema or costs.shards != shards:
             costs = Costs(record.schema, capacity=record.capacity, speed=self.speed, shards=shards)
@@ -172,7 +172,7 @@ class Admission:
     def admit(self, principal: Hashable, cost: PublicCost, job: Job, writer: Committing | None = None) -> Ticket:
         """Reserve memory and slots for a job, for which `writer` commits.
 
-        Raises InvalidRequest for what could never be admitted, naming both numbers, Busy for what cannot be now, and
+        Raises InvalidRequest, with both numbers, if the job could never be admitted; Busy if there is no room now; and
         Unavailable once the schedule is closed.
         """
         memory, scheduler, delay_ms = self.memory, self.scheduler, self.delay_ms(cost)

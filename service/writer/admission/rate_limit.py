@@ -1,8 +1,8 @@
 """The limit on a principal's requests: a token bucket that all replicas share, and one of this replica's own.
 
-Decided before any data are read, from principal, frequency and time alone. The shared bucket is only
-the cache's word, so it may neither open the replica nor close it: no principal gets more here than the rate, and one
-that was not let in here for as long as a bucket takes to fill is let in once, whatever the cache says.
+The limit is decided before any data are read, from principal, frequency and time alone. What the cache says of the
+shared bucket may be wrong, so that it can neither open nor close the replica. No principal gets more than the rate
+here. And a principal that was not let in for as long as a bucket takes to fill is let in once, whatever the cache says.
 """
 
 import threading
@@ -23,7 +23,7 @@ _ROUNDING_S: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """A number of requests a second for each principal, and a number at once."""
+    """The rate of requests for each principal: `per_s` a second, and up to `burst` at once."""
 
     per_s: int
     burst: int
@@ -35,16 +35,16 @@ class Rate:
 
 
 class Limiter:
-    """Lets requests pass at a rate. Thread-safe."""
+    """A limit that lets requests pass at a rate. Thread-safe."""
 
     def __init__(self, rate: Rate, cache: Cache, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock` counts seconds."""
+        """Begin with full buckets; `clock` counts seconds."""
         self._rate, self._cache, self._clock = rate, cache, clock
         self._buckets: dict[UUID, _Bucket] = {}
         self._lock = threading.Lock()
 
     def admit(self, principal: Principal) -> None:
-        """Count a request. Raises RateLimited."""
+        """Count a request of the principal. Raises RateLimited."""
         now = self._clock()
         before = self._take(principal.id, now)
         wait_s = self._cache.take(principal.id.hex, per_s=self._rate.per_s, burst=self._rate.burst)
@@ -54,7 +54,7 @@ class Limiter:
             raise RateLimited(ceil(min(wait_s, self._rate.filling_s)))
 
     def _take(self, principal_id: UUID, now: float) -> "_Bucket":
-        """Take a token of this replica's own bucket, which is given back as it was. Raises RateLimited."""
+        """Take a token of this replica's own bucket and return the bucket as it was before. Raises RateLimited."""
         with self._lock:
             if len(self._buckets) >= BUCKETS_MAX:
                 quiet_since = now - self._rate.filling_s
@@ -74,7 +74,7 @@ class Limiter:
 
 
 class _Bucket(NamedTuple):
-    """The instants when the bucket is full again, and when the principal was last let in."""
+    """The instants at which the bucket is full again and at which the principal was last let in."""
 
     full_at: float
     admitted_at: float

@@ -1,16 +1,16 @@
 """Time-triggered slots: which work begins in which slot, and when its answers leave, as a function of public events.
 
 Time is cut into slots at whole multiples of their length. Requests that arrived before a slot begins may begin in it,
-in the order of their principals' turns; together they get as many slots as their public costs need (`SlotRules`), work
-begins with the first of them and no sooner, and all their responses leave at the instant at which the last one ends,
-however long the work really took. So slot, order and instant depend on arrivals, disconnects and public costs alone,
-and an observer of these can compute them (tests/writer/admission/test_schedule.py does).
+in the order of their principals' turns. Together they get as many slots as their public costs need (`SlotRules`). Their
+work begins with the first of these slots, and all their responses leave when the last one ends, however long the work
+really took. So slot, order and instant depend on arrivals, disconnects and public costs alone, and an observer of these
+can compute them (tests/writer/admission/test_schedule.py does).
 
 Turns are start-time fair queueing (Goyal, Vin and Cheng 1996): a request is tagged with the virtual time at which its
-principal's previous request would end, or with the current virtual time if that is later, and the smallest tag is
-served first. So each principal is served in proportion to what it asks for (`FairQueue`).
+principal's previous request would end, or with the current virtual time if that is later. The smallest tag is served
+first. So principals that always have requests waiting get equal shares of the time (`FairQueue`).
 
-The schedule is passive: it is told of arrivals and of the time, and has neither a clock nor a thread nor a lock
+The schedule is passive: its caller tells it of arrivals and of the time, and it has no clock, thread or lock of its own
 (`service.writer.admission.scheduler`). Instants are whole nanoseconds of one monotonic clock.
 """
 
@@ -29,7 +29,10 @@ T = TypeVar("T")
 
 
 class FairQueue(Generic[T]):
-    """Waiting items; not thread-safe. `heap` is empty when nothing waits, and only this class changes it."""
+    """A queue in which principals take turns; not thread-safe.
+
+    `heap` is empty when no item waits, and only this class changes it.
+    """
 
     def __init__(self) -> None:
         self.heap: list[tuple[int, int, int, T]] = []  # tag, order of arrival, cost, item
@@ -63,7 +66,10 @@ class FairQueue(Generic[T]):
         return item
 
     def remove(self, gone: Callable[[T], bool]) -> list[T]:
-        """Remove items before their turn, and return them; their costs stay on their principals' accounts."""
+        """Remove the items that are `gone`, and return them.
+
+        Their costs still count against their principals' turns.
+        """
         removed = [item for _, _, _, item in self.heap if gone(item)]
         if removed:
             self.heap = [waiting for waiting in self.heap if not gone(waiting[3])]
@@ -71,22 +77,22 @@ class FairQueue(Generic[T]):
         return removed
 
     def before(self, principal: Hashable, cost: int = 0) -> list[T]:
-        """The items that would be served before a further one of this principal, after some that cost `cost`."""
+        """The items to be served before one that this principal would put after others of together `cost`."""
         tag = max(self._now, self._ends.get(principal, 0)) + cost
         return [item for other, _, _, item in self.heap if other <= tag]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlotRules:
-    """The rules by which work is fitted into slots, in ns but `reserve_percent`; lengths are rounded to whole slots.
+    """The rules by which work is fitted into slots. All lengths are in ns and are rounded to whole slots.
 
-    `commit_ns` is kept free for each dataset that commits in a reservation, `margin_ns` once in every reservation: for
-    the departure of the responses before it, and for what is not the work's own. `reserve_percent` of the work are kept
-    free besides, since the errors of many queries' costs add up.
+    Every reservation has `commit_ns` for each dataset that commits in it. It has `margin_ns` once, for the departure of
+    the responses before it and for anything that is not its work. `reserve_percent` of the work are added, since the
+    errors in the costs of many queries add up.
 
-    Requests share a commit while they fit in `shared_ns` together; a larger request has its slots to itself. After
-    `busy_ns` in a row with queries, `free_ns` are left free, in which acts can run. A refusal of what waits leaves
-    `refusal_ns` after the slot that shows that it would be late.
+    Requests share a commit if they fit into `shared_ns` together; a larger request has its slots to itself. After
+    `busy_ns` of reserved slots in a row, `free_ns` are left free, in which acts can run. A waiting request that would
+    be late is refused, and the refusal leaves `refusal_ns` after the slot that shows this.
     """
 
     slot_ns: int
@@ -99,17 +105,17 @@ class SlotRules:
     refusal_ns: int = 10_000_000
 
     def slots(self, work_ns: int, commits: int) -> int:
-        """The number of slots that work of a public cost needs, with its commits."""
+        """The number of slots for work of a public cost and its commits."""
         booked_ns = self.booked_ns(work_ns) + commits * self.commit_ns + self.margin_ns
         return -(-booked_ns // self.slot_ns)
 
     def booked_ns(self, work_ns: int) -> int:
-        """The public cost of some work with its reserve."""
+        """The time for work of a public cost, with the reserve."""
         return work_ns + work_ns * self.reserve_percent // 100
 
     @cached_property
     def shared_slots_max(self) -> int:
-        """The most slots that requests sharing them may need."""
+        """The most slots that several requests may share."""
         return max(self.shared_ns // self.slot_ns, 1)
 
     @cached_property
@@ -119,17 +125,17 @@ class SlotRules:
 
     @cached_property
     def rest_ns(self) -> int:
-        """The length of the slots that are left free then."""
+        """The length of the slots that are left free after `busy_slots_max` slots, in ns."""
         return -(-self.free_ns // self.slot_ns) * self.slot_ns
 
     def refused_ns(self, shown_ns: int) -> int:
-        """The instant at which a refusal leaves that the slot from `shown_ns` on shows to be due."""
+        """The instant at which a refusal leaves, if the slot that begins at `shown_ns` shows that it is due."""
         return shown_ns - (-self.refusal_ns // self.slot_ns) * self.slot_ns
 
 
 WAITING_MAX: Final = 1024
 LATEST_KEPT: Final = 64
-"""Reservations that are remembered for the responses that are due within one of them."""
+"""The number of past reservations that the schedule remembers, for responses that become due during one of them."""
 
 _NS_PER_S: Final = 1_000_000_000
 
@@ -144,11 +150,10 @@ class Reservation:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class SlotRequest:
-    """One request that waits for its slots: all that decides about it is public.
+    """A request that waits for its slots. Everything that decides about it is public.
 
-    `job` is its work. `commits_to` is the writer that commits for it, None when nothing is committed.
-    `leave_before_ns` is the instant by which its response has to leave, `leaves_ns` the instant at which it leaves once
-    that is known.
+    `job` is its work. `commits_to` is the writer that commits for it, None when nothing is committed. The response has
+    to leave by `leave_before_ns`. It leaves at `leaves_ns`, which is None until it is known.
     """
 
     principal: Hashable
@@ -180,7 +185,7 @@ class ScheduleFull(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """Requests whose slots have come, in order; those of one dataset share a commit."""
+    """The requests of one reservation whose slots have come, in order. Those of one dataset share a commit."""
 
     reservation: Reservation
     requests: Sequence[SlotRequest]
@@ -188,7 +193,7 @@ class Begun:
 
 @dataclass(slots=True)
 class Progress:
-    """Everything that came about up to an instant: what begins, and what can no longer leave in time."""
+    """Everything that has come about up to an instant: the requests that begin, and those refused as too late."""
 
     begun: list[Begun] = field(default_factory=list)
     refused: list[SlotRequest] = field(default_factory=list)
@@ -214,7 +219,7 @@ class Schedule:
     def admit(self, request: SlotRequest) -> None:
         """Let a request wait. Call `advance` up to its arrival first.
 
-        Raises RequestTooCostly where it could never leave in time, ScheduleFull where it cannot now.
+        Raises RequestTooCostly if it could never leave in time, ScheduleFull if it could not leave in time now.
         """
         own_ns = self._alone_ns(request)
         allowed_ns = request.leave_before_ns - request.arrived_ns
@@ -229,7 +234,7 @@ class Schedule:
         self.waiting += 1
 
     def cancel(self, request: SlotRequest, now_ns: int) -> bool:
-        """Remove a request that waits; False when it has begun, or is gone. Call `advance` up to `now_ns` first."""
+        """Remove a waiting request. Returns False when it has begun or is gone. Call `advance` up to `now_ns` first."""
         if request in self._arriving:
             self._arriving.remove(request)
         elif not self._turns.remove(lambda waiting: waiting is request):
@@ -239,7 +244,7 @@ class Schedule:
         return True
 
     def advance(self, now_ns: int) -> Progress:
-        """Everything that begins at slots up to `now_ns`."""
+        """The requests that begin, or are refused, at slots up to `now_ns`."""
         progress = Progress()
         while self.waiting > 0:
             begins_ns = self._next_begin()
@@ -260,20 +265,23 @@ class Schedule:
 
     @property
     def ended_ns(self) -> int:
-        """The instant from which on no slot is reserved; the schedule has advanced up to now."""
+        """The instant from which on no slot is reserved, if the schedule has advanced up to now."""
         return self._latest[-1].leaves_ns
 
     def free_from_ns(self, instant_ns: int) -> int:
-        """The end of the reservation that an instant lies within, or the instant; of the latest reservations alone."""
+        """The end of the reservation in which an instant lies, else the instant.
+
+        Only the latest reservations are known.
+        """
         ends = (each.leaves_ns for each in self._latest if each.begins_ns < instant_ns < each.leaves_ns)
         return next(ends, instant_ns)
 
     def due_ns(self, request: SlotRequest) -> int:
-        """The instant by which a request that arrives now leaves, if no deadline is near and none comes after it.
+        """The instant by which a request that arrives now leaves, if no deadline is near and no request comes after it.
 
-        Two reservations in a row need more slots than can be shared, or they would be one; this bounds how many there
-        are up to the request's own. Each has its commits, its margin and a slot's rounding, and may have free slots
-        after it. Its own may be shared with what comes after it.
+        Two reservations in a row need more slots than requests can share, or they would be one. This bounds the number
+        of reservations up to the one that has the request. Each reservation has its commits, its margin and the
+        rounding to a slot, and may have free slots after it. The request may share its reservation with later requests.
         """
         rules, own_ns = self.rules, request.cost.time_ns
         arriving_ns = sum(each.cost.time_ns for each in self._arriving if each.principal == request.principal)
@@ -298,14 +306,17 @@ class Schedule:
     # Within
 
     def _next_begin(self) -> int:
-        """The first slot that is free and begins after some waiting request has arrived."""
+        """The beginning of the first free slot after the arrival of some waiting request."""
         if self._turns.heap:
             return self._free_ns
         after_arrival_ns = (self._arriving[0].arrived_ns // self.rules.slot_ns + 1) * self.rules.slot_ns
         return max(self._free_ns, after_arrival_ns)
 
     def _compose(self, begins_ns: int, progress: Progress) -> None:
-        """Reserve slots from `begins_ns` on for the requests whose turn it is; none when all of them are refused."""
+        """Reserve slots from `begins_ns` on for the requests whose turn it is.
+
+        Reserve none when all of them are refused.
+        """
         while self._arriving and self._arriving[0].arrived_ns < begins_ns:
             request = self._arriving.popleft()
             self._turns.put(request.principal, request.cost.time_ns, request)
@@ -327,7 +338,7 @@ class Schedule:
         progress.begun.append(Begun(reservation, chosen))
 
     def _choose(self, begins_ns: int, progress: Progress) -> tuple[list[SlotRequest], int]:
-        """The next requests in turn that fit together, and how many slots they need."""
+        """The next requests in turn that fit together, and the number of slots that they need."""
         chosen: list[SlotRequest] = []
         commits: set[Hashable] = set()
         work_ns = slots = 0
@@ -348,7 +359,7 @@ class Schedule:
         return chosen, slots
 
     def _refuse(self, late: Callable[[SlotRequest], bool], now_ns: int, progress: Progress) -> None:
-        """Refuse what can no longer leave in time; the refusals leave together."""
+        """Refuse the requests that can no longer leave in time. Their refusals leave together."""
         refused = self._turns.remove(late)
         self._forget(refused)
         progress.refused.extend(refused)
@@ -356,17 +367,17 @@ class Schedule:
             request.leaves_ns = self.rules.refused_ns(now_ns)
 
     def _forget(self, requests: Sequence[SlotRequest]) -> None:
-        """They wait no more."""
+        """Stop counting these requests as waiting."""
         self._waiting -= Counter(request.principal for request in requests)
         self.waiting -= len(requests)
 
     def _is_late(self, waiting: SlotRequest) -> bool:
-        """Tell whether it could not leave in time even if it were the next to begin."""
+        """Tell whether a request could not leave in time even if it were the next to begin."""
         left_ns = waiting.leave_before_ns - self._free_ns - waiting.cost.time_ns
         overhead_ns = self.rules.commit_ns + self.rules.margin_ns + self.rules.slot_ns
         return left_ns < overhead_ns and self._free_ns + self._alone_ns(waiting) > waiting.leave_before_ns
 
     def _alone_ns(self, request: SlotRequest) -> int:
-        """The length of the slots that the request needs if it shares them with no other."""
+        """The length of the slots that the request needs if it shares them with no other request."""
         commits = 0 if request.commits_to is None else 1
         return self.rules.slots(request.cost.time_ns, commits) * self.rules.slot_ns

@@ -1,8 +1,8 @@
 """The schedule of a running server: a lock, a clock and a thread that begins work when its slots come.
 
-Begin callbacks are called in the order of the schedule, in whichever thread notices first that a slot has come; they
-must only hand work over. Work begins `START_NS` after its slot does, because the responses of the reservation before
-leave at that instant and nothing that depends on data should run meanwhile.
+Whichever thread notices first that a slot has come begins its jobs, in the order of the schedule; the `begin` of a job
+must only hand the work over. Work begins `START_NS` after its slot, because the responses of the reservation before
+leave when the slot begins, and meanwhile nothing that depends on data should run.
 """
 
 import threading
@@ -25,29 +25,29 @@ from service.writer.admission.schedule import (
 )
 
 START_NS: Final = 500_000
-"""How long after the beginning of a slot work begins, in ns."""
+"""The time from the beginning of a slot to the beginning of its work, in ns."""
 
 MARGIN_NS: Final = 1_000_000
-"""How much of a reservation is left to what is not its own work, in ns."""
+"""The part of a reservation that is kept free for anything but its own work, in ns."""
 
 RESERVE_PERCENT: Final = 6
-"""How much of the work is kept free besides, since the errors of many queries' costs add up (docs/decisions/0036)."""
+"""The reserve added to the work, since the errors of many queries' costs add up (docs/decisions/0036)."""
 
 ACT_EVERY_NS: Final = 10_000_000
-"""At most one act begins in so long a time, so that acts do not queue up before a reservation."""
+"""The least time between the beginnings of two acts, in ns, so that acts do not queue up before a reservation."""
 
 ACTS_WAITING_MAX: Final = 256
-"""More acts of principals than this are not kept: they begin in `ACT_EVERY_NS` each at best."""
+"""The most acts of principals that wait; one of them begins in each `ACT_EVERY_NS` at best."""
 
 _FREE_PART: Final = 2
-"""An act begins in a free slot only while less than this part of it is over, or less than twice `START_NS`."""
+"""An act begins only in the first half (1/_FREE_PART) of a free slot, or in its first `2 * START_NS` if longer."""
 
 
 def slot_rules(slot_ns: int, speed: Speed) -> SlotRules:
-    """The rules of slots of a length on a server of a speed.
+    """The rules of slots of length `slot_ns` on a server of this speed.
 
-    Where a commit takes longer than a slot, work that begins in the slot after an act's has room for the rest of the
-    act's commit.
+    A commit may take longer than a slot. Then the margin also has room for the rest of the commit of an act in the slot
+    before.
     """
     commit_ns = int(speed.commit)
     return SlotRules(
@@ -60,12 +60,15 @@ def slot_rules(slot_ns: int, speed: Speed) -> SlotRules:
 
 
 Act = Callable[[int], None]
-"""Short work that has no reservation; it is told the beginning of its slot."""
+"""Short work without a reservation. It is called with the beginning of its slot."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServersOwn:
-    """The owner of the server's own acts on a dataset: they take turns with principals, and are bounded elsewhere."""
+    """The owner of the server's own acts on a dataset.
+
+    They take turns with principals' acts, and their number is bounded elsewhere.
+    """
 
     dataset_id: int
 
@@ -74,24 +77,24 @@ class Job(Protocol):
     """Work that waits for its slots."""
 
     def begin(self, reservation: Reservation) -> None:
-        """The slots have come."""
+        """Hand over the work: its slots have come."""
 
     def refuse(self) -> None:
-        """The response could no longer leave before its deadline, and the work will never begin."""
+        """Refuse the work, which will never begin, because its response could no longer leave before its deadline."""
 
 
 class Committing(Protocol):
-    """A dataset's writer: all jobs that it is given together share a commit."""
+    """A dataset's writer, which gives all jobs that it gets together one commit."""
 
     def begin(self, jobs: list[Any], reservation: Reservation) -> None:
-        """The slots of these jobs, its own, have come."""
+        """Hand over these jobs for this writer: their slots have come."""
 
 
 @dataclass(eq=False)
 class Dispatcher:
-    """Begins work in its slots whenever it is stepped, or is told of anything. Thread-safe.
+    """The schedule with a lock and a clock: it begins due work whenever it is stepped or called. Thread-safe.
 
-    It has no thread, so that a test can decide what time it is and when that is noticed. `observe` is told of every
+    It has no thread, so that a test can decide what time it is and when that is noticed. It calls `observe` with every
     public event of a request: arrived, refused, cancelled, begun.
     """
 
@@ -110,7 +113,7 @@ class Dispatcher:
         self._changed = threading.Condition(threading.Lock())
 
     def reserve(self, request: SlotRequest) -> None:
-        """Let a request wait for its slots: it arrives now. Its job is a `Job`, its writer a `Committing`.
+        """Let a request, which arrives now, wait for its slots. Its job is a `Job`, its writer a `Committing`.
 
         Raises RequestTooCostly, ScheduleFull, and Unavailable after `close`.
         """
@@ -124,7 +127,7 @@ class Dispatcher:
             self._changed.notify()
 
     def cancel(self, request: SlotRequest) -> bool:
-        """Remove a request whose client has gone; False when its slots have come."""
+        """Remove a request whose client has gone. Returns False when its slots have come."""
         with self._changed:
             is_removed = self._schedule.cancel(request, self._advance())
             if is_removed:
@@ -132,7 +135,7 @@ class Dispatcher:
             return is_removed
 
     def withdraw(self, is_meant: Callable[[Job], bool]) -> Job | None:
-        """Remove the request whose job is meant, and return the job; None where none of those that wait is."""
+        """Remove the first waiting request whose job `is_meant`, and return the job; None if there is none."""
         with self._changed:
             now_ns = self._advance()
             for request in self._schedule.requests():
@@ -146,7 +149,8 @@ class Dispatcher:
     def when_free(self, act: Act, principal: Hashable) -> None:
         """Call `act` with the beginning of a slot in which no request works; at once after `close`.
 
-        One act begins in `ACT_EVERY_NS`, and principals take turns. Raises ScheduleFull where many of a principal wait.
+        At most one act begins in `ACT_EVERY_NS`, and principals take turns. Raises ScheduleFull when too many acts of
+        the principal wait.
         """
         with self._changed:
             if self._is_open:
@@ -157,23 +161,23 @@ class Dispatcher:
         act(self.now_ns())
 
     def forget(self, act: Act) -> None:
-        """An act is no longer wanted; nothing happens if it has begun."""
+        """Remove a waiting act that is no longer wanted. This does nothing if the act has begun."""
         with self._changed:
             self._acts.remove(lambda waiting: waiting[1] is act)
 
     def free_from_ns(self, instant_ns: int) -> int:
-        """The end of the reservation that a recent instant lies within, or the instant."""
+        """The end of the reservation during which a recent instant lies, or the instant itself."""
         with self._changed:
             self._advance()
             return self._schedule.free_from_ns(instant_ns)
 
     def step(self) -> int | None:
-        """Begin what is due; the next instant at which something may begin, None while nothing waits."""
+        """Begin what is due. Returns the next instant at which something may begin, or None while nothing waits."""
         with self._changed:
             return self._step()
 
     def close(self) -> None:
-        """Take nothing new: acts that wait are begun, requests that wait are refused."""
+        """Take nothing new, begin the acts that wait, and refuse the requests that wait."""
         with self._changed:
             self._is_open = False
             self._changed.notify()
@@ -234,13 +238,13 @@ class Dispatcher:
             self._acts.take()[1](slot_ns)
 
     def _refuse_crowd(self, principal: Hashable) -> None:
-        """A principal may have as many acts waiting as are left for others; the server's own are not counted."""
+        """Raise ScheduleFull if a principal has as many acts waiting as it leaves room for. The server is exempt."""
         own = sum(owner == principal for owner, _ in self._acts)
         if not isinstance(principal, ServersOwn) and len(self._acts) + own >= ACTS_WAITING_MAX:
             raise ScheduleFull(1)
 
     def _slot_at(self, now_ns: int) -> int:
-        """The beginning of the slot in which work may begin now."""
+        """The beginning of the slot in which work that begins now lies."""
         return (now_ns - START_NS) // self.rules.slot_ns * self.rules.slot_ns
 
 

@@ -1,7 +1,8 @@
-"""The bytes of uploads on disk: counted by principal and all together, as they are written.
+"""The bytes of uploads on disk, counted by principal and in total, as they are written.
 
-A spool is on disk beyond a quarter of a megabyte, so that memory does not bound it: eight bodies of gzip of a megabyte
-unpacked to eight gigabytes. A gzip counts with what it unpacks to, since both are there at once.
+An upload of more than a quarter of a megabyte is spooled to disk, so that the bound on memory does not limit it: eight
+gzip bodies of a megabyte can unpack to eight gigabytes. The bytes of a gzip and the bytes that it unpacks to both
+count, since both are on disk at once.
 """
 
 import logging
@@ -17,14 +18,14 @@ from service.bounds import SPOOL_BYTES_MAX, SPOOL_BYTES_TOTAL_MAX
 from service.ledger.model.errors import DiskFull, TooManyBytesSpooled
 
 UNSETTLED_BYTES_MAX: Final = 2**23
-"""The bytes that an upload may have written while the disk has none of them."""
+"""The bytes that an upload may have written before they are forced to the disk."""
 
 log = logging.getLogger("sparing.uploads")
 
 
 @contextmanager
 def refusing_a_full_disk() -> Iterator[None]:
-    """Raise DiskFull for an error of the folder in which uploads are spooled; the log says which error."""
+    """Raise DiskFull for an error of the folder in which uploads are spooled, and log which error it was."""
     try:
         yield
     except OSError as error:
@@ -34,14 +35,14 @@ def refusing_a_full_disk() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpoolBounds:
-    """The most bytes of one principal, and of all."""
+    """The most bytes on disk of one principal's uploads, and of all uploads."""
 
     principal_bytes_max: int = SPOOL_BYTES_MAX
     bytes_max: int = SPOOL_BYTES_TOTAL_MAX
 
 
 class Spools:
-    """Counts the bytes that uploads have spooled. Thread-safe."""
+    """A count of the bytes that uploads have spooled. Thread-safe."""
 
     def __init__(self, bounds: SpoolBounds | None = None) -> None:
         self.bounds = bounds or SpoolBounds()
@@ -51,7 +52,7 @@ class Spools:
 
     @contextmanager
     def spool(self, principal: Hashable) -> Iterator["Spool"]:
-        """The spool of one upload; its bytes are given back at the end."""
+        """The spool of one upload; at the end its bytes are no longer counted."""
         spool = Spool(self, principal)
         try:
             yield spool
@@ -59,7 +60,10 @@ class Spools:
             self._give_back(principal, spool.bytes_taken)
 
     def take(self, principal: Hashable, size: int) -> None:
-        """Count so many bytes. Raises TooManyBytesSpooled for the principal's own bound, DiskFull for that of all."""
+        """Count `size` bytes.
+
+        Raises TooManyBytesSpooled beyond the principal's own bound, DiskFull beyond the bound on all.
+        """
         with self._lock:
             if self._own[principal] + size > self.bounds.principal_bytes_max:
                 raise TooManyBytesSpooled(self.bounds.principal_bytes_max)
@@ -77,20 +81,22 @@ class Spools:
 
 
 class Spool:
-    """The bytes of one upload. Belongs to one thread at a time."""
+    """The spooled bytes of one upload. Only one thread at a time may use it."""
 
     def __init__(self, spools: Spools, principal: Hashable) -> None:
         self._spools, self._principal, self.bytes_taken, self._bytes_on_disk = spools, principal, 0, 0
 
     def take(self, size: int) -> None:
-        """Count so many bytes more, before they are written. Raises as `Spools.take`."""
+        """Count `size` more bytes before they are written. Raises as `Spools.take` does."""
         self._spools.take(self._principal, size)
         self.bytes_taken += size
 
     def settle(self, file: BinaryIO) -> None:
-        """Write the bytes of this upload's file through to the disk, once they are so many. Raises DiskFull.
+        """Force the bytes of this upload's file to the disk once there are UNSETTLED_BYTES_MAX new ones.
 
-        A commit of a database on the same disk waits for all that was written before it, by whomever.
+        Raises DiskFull.
+
+        The commit of a database on the same disk waits for everything that any process wrote to the disk before.
         """
         if self.bytes_taken - self._bytes_on_disk >= UNSETTLED_BYTES_MAX:
             with refusing_a_full_disk():

@@ -1,7 +1,7 @@
-"""The memory of uploads and exports, all together: a part of its own, so that queries never wait for it.
+"""The memory of all uploads and exports: a separate part, so that queries never wait for it.
 
-Were it shared with queries, an analyst would see by a refusal how large an upload is and how long it takes, and so how
-many individuals there are. A principal may take as much as it leaves for all others, as with queries.
+If queries shared this memory, their refusals would show an analyst how large an upload is and how long it takes, and so
+how many individuals there are. As with queries, a principal may take as much as it leaves for all others.
 """
 
 from typing import Final
@@ -10,12 +10,12 @@ from service.writer.admission.admission import MemoryBound
 from service.writer.admission.spools import SpoolBounds, Spools
 
 RECEIVING_BYTES: Final = 2**20
-"""The memory of an upload whose body is under way."""
+"""The memory that an upload holds while its body is coming."""
 EXPORT_BYTES: Final = 2**26
-"""The memory of an export, until its response has left."""
+"""The memory that an export holds until its response has left."""
 _TEXT_BYTES: Final = 2**27
 _BYTES_OF_TEXT_BYTE: Final = 40
-"""A row of two bytes of CSV takes eighty of memory."""
+"""The bytes of memory for each byte of text: a CSV row of two bytes takes eighty."""
 
 
 class Transfers(MemoryBound):
@@ -28,10 +28,10 @@ class Transfers(MemoryBound):
 
     @property
     def export_bytes(self) -> int:
-        """The bytes of one export: there is room for one under any bound."""
+        """The memory that one export holds: at most half of the bound, so that there can be room for it."""
         return min(EXPORT_BYTES, self.bytes_max // 2)
 
     def reading_bytes(self, *, body_bytes: int, is_text: bool) -> int:
-        """The most memory that the upload of such a body may take while it is read: of text, by its length."""
+        """The most memory that reading an upload may take; for text, this depends on the length of the body."""
         most = self.bytes_max * 9 // 32  # so that two principals have room for one each, and for small ones beside
         return min(most, _TEXT_BYTES + _BYTES_OF_TEXT_BYTE * body_bytes) if is_text else most

@@ -1,9 +1,9 @@
 """Following the journal: a replica's memory is brought to the head by the changes of the acts in between.
 
-Limits and pauses are in the journal itself, an erasure empties a slot, an epoch changes no record; of an upload the
-slots that it touched are read again, as they are now, whatever later acts did to them. Where the acts do not lead from
-the version to the head, hash by hash, everything is read again: so a restored database, whose acts may have the same
-numbers, is never taken for the one that memory came from.
+Limits and pauses are in the journal itself, an erasure empties a slot, and an epoch changes no record. The slots that
+an upload touched are read again as they are now, whatever later acts did to them. If the acts do not lead from the
+version to the head, hash by hash, everything is read again. So a restored database, whose acts may have the same
+numbers, is never taken for the one from which memory came.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,14 +21,14 @@ from service.ledger.ports.transaction import Transaction
 from service.query.schema import Schema
 
 ACTS_MAX: Final = 1024
-"""A replica that is farther behind reads everything again, which takes no longer than that many acts may."""
+"""The most acts that are followed. A replica farther behind reads everything again, which takes no longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Changes:
-    """Accounts as acts tell of them, emptied slots, and by table all there is of the slots that uploads touched.
+    """The changes by acts: limits, pauses, emptied slots, and the accounts and rows of the slots that uploads touched.
 
-    Entries up to `rewritten_seq` were amended or pruned: what they charged, they no longer tell.
+    Entries up to `rewritten_seq` were amended or pruned, and no longer show everything that they charged.
     """
 
     limits: Mapping[int, int]
@@ -41,7 +41,7 @@ class Changes:
 
 
 def changes_since(transaction: Transaction, *, version: int, journal_hash: bytes, schema: Schema) -> Changes | None:
-    """The changes by the acts after `version`, as of the transaction's head; None: read everything again."""
+    """The changes by the acts after `version`, as of the transaction's head; None if everything must be read again."""
     acts = _acts_between(transaction, version, journal_hash)
     if acts is None:
         return None
@@ -60,7 +60,7 @@ def changes_since(transaction: Transaction, *, version: int, journal_hash: bytes
 
 
 def _acts_between(transaction: Transaction, version: int, journal_hash: bytes) -> list[JournalAct] | None:
-    """The acts that lead from a version to the head; None unless all are there, known and few."""
+    """The acts that lead from a version to the head; None if they are not complete, known, chained and few."""
     head = transaction.head
     if not version < head.data_version <= version + ACTS_MAX:
         return None
@@ -72,7 +72,7 @@ def _acts_between(transaction: Transaction, version: int, journal_hash: bytes) -
 
 
 def _touched(acts: Sequence[JournalAct], schema: Schema, *, slots: int) -> dict[str, Integers]:
-    """The slots below `slots` that uploads and corrections touched, by table."""
+    """The slots below `slots` that uploads and corrections have touched, by table."""
     found: dict[str, list[Integers]] = {}
     for act in acts:
         if act.act == "correct":
@@ -86,7 +86,7 @@ def _touched(acts: Sequence[JournalAct], schema: Schema, *, slots: int) -> dict[
 
 _PAUSES: Final = frozenset({"pause", "resume"})
 _REWRITTEN: Final = {"amend": "to", "prune": "seq"}
-"""The acts that rewrite entries, and under which name each tells up to which sequence."""
+"""The acts that rewrite entries, each with the field of its detail that has the last rewritten sequence."""
 _KNOWN: Final = (
     frozenset({"correct", "epoch", "erase", "erasure_request", "limit", "rows"}) | _PAUSES | frozenset(_REWRITTEN)
 )

@@ -1,12 +1,13 @@
 """Exchange between replicas through the cache: commits made here, and commits of the other replicas.
 
-No answer waits for it. The writer hands over what is durable and witnessed and goes on; one thread shares it, another
-listens, fetches the ledger's tail ahead of need and wakes idle writers. A value that does not fit is dropped: a replica
-that misses it reads the database. While no other replica listens, nothing is shared.
+No answer waits for the exchange. The writer hands over what is durable and witnessed and goes on. One thread shares
+this with the other replicas. A second thread listens, fetches the ledger's tail in advance and wakes idle writers. A
+value that finds no room is dropped, and a replica that lacks it reads the database. While no other replica listens, no
+commit is shared.
 
-Shared entries are used only if they lead, hash by hash, from where memory stands to exactly the head that the database
-names; otherwise the database is read (`Tail`). So no cache, and no other history under the same name, changes a spent
-total.
+Shared entries are used only if they lead, hash by hash, from where memory stands to exactly the head in the database.
+Otherwise the entries are read from the database (`Tail`). So no cache, and no other history under the same name,
+changes a spent total.
 """
 
 import queue
@@ -25,32 +26,35 @@ from service.ledger.model.rows import DatasetRecord, Head
 from service.ledger.ports.cache import AccountSlice, Cache, CommitNotice, LedgerPosition, NoCache, Shared, SharedEntry
 
 TAIL_MAX: Final = 64
-"""How many entries are kept; a replica that is farther behind reads the database."""
+"""The most entries that are kept. A replica that is farther behind reads the database."""
 
 
 class Tail:
-    """The entries of one dataset that may come next. Thread-safe."""
+    """The entries of one dataset that may come next, ahead of memory. Thread-safe."""
 
     def __init__(self) -> None:
         self._entries: dict[int, LedgerEntry] = {}
         self._lock = threading.Lock()
 
     def offer(self, entries: Iterable[LedgerEntry], *, after: int) -> None:
-        """Keep entries beyond `after`, and none up to it. One whose hash is not its own is passed over."""
+        """Keep the entries after `after`, and drop those up to it.
+
+        An entry whose hash is not that of its contents is ignored.
+        """
         sound = {entry.seq: entry for entry in entries if entry.is_itself}
         with self._lock:
             ahead = {seq: entry for seq, entry in (self._entries | sound).items() if seq > after}
             self._entries = {seq: ahead[seq] for seq in sorted(ahead)[:TAIL_MAX]}
 
     def last(self, *, after: int) -> int:
-        """The last sequence up to which there is no hole after `after`."""
+        """The last sequence that entries without a gap reach from `after` on."""
         with self._lock:
             while after + 1 in self._entries:
                 after += 1
             return after
 
     def between(self, seq: int, own_hash: bytes, head: Head) -> list[LedgerEntry]:
-        """The entries from a known hash to a head; empty unless all are there and lead from the one to the other."""
+        """The entries from a known hash to a head; empty unless all are there, chained from the one to the other."""
         with self._lock:
             entries = [self._entries.get(each) for each in range(seq + 1, min(head.seq, seq + TAIL_MAX) + 1)]
         chained: list[LedgerEntry] = []
@@ -64,14 +68,17 @@ class Tail:
 
 OUTBOX_MAX: Final = 256
 ENTRY_BYTES_MAX: Final = 1 << 18
-"""The charges of a larger entry are not held back for others: memory is worth more than their next reading."""
+"""The most bytes of pieces in an entry that is shared.
+
+A larger one would take more memory than reading it again is worth.
+"""
 SLICES_LEFT_MAX: Final = 65_536
 LEFT_FOR_S: Final = 600.0
 LOOK_EVERY_S: Final = 1.0
 _GATHER_S: Final = 0.05
-"""How long what is handed over meanwhile waits for the next sharing, so that many commits make one round trip.
+"""How long the sharing thread rests, in s, so that commits handed over meanwhile share one round trip.
 
-A round trip costs a millisecond of processor time when nothing of it is warm, and 0.1 ms a commit when ten go together.
+A round trip costs a millisecond of processor time when caches are cold, and 0.1 ms a commit when ten commits share it.
 """
 _LISTEN_S: Final = 0.2
 
@@ -79,23 +86,23 @@ Position = tuple[int, int, int]
 
 
 class Follower(Protocol):
-    """The part of a writer that notices reach. Called from the listening thread."""
+    """The part of a writer that is used when notices arrive. Called from the listening thread."""
 
     @property
     def tail(self) -> Tail:
-        """The place in which entries ahead of its memory are kept."""
+        """The place for entries ahead of the writer's memory."""
 
     @property
     def position(self) -> Position | None:
-        """Fence, sequence and version of its memory; None while it holds nothing."""
+        """Fence, sequence and version of the writer's memory; None while the memory is empty."""
 
     def wake(self) -> None:
-        """Catch up in the background, unless there is work that will do so anyway."""
+        """Catch up in the background, unless work that waits already will do so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outgoing:
-    """Values that the writer hands over together. `head` is None when there is nothing to tell of."""
+    """Values that the writer hands over together. `head` is None where there is no commit."""
 
     genesis: bytes
     head: Head | None
@@ -107,7 +114,7 @@ class ReplicaExchange(Background):
     """One replica's side of the exchange. `publish` and `hear` are steps; `open` gives each a thread."""
 
     def __init__(self, cache: Cache, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock` counts seconds."""
+        """Begin without followers; `clock` counts seconds."""
         super().__init__()
         self._cache, self._clock = cache, clock
         self._followers: dict[bytes, Follower] = {}
@@ -124,7 +131,7 @@ class ReplicaExchange(Background):
         self._begin_thread(partial(self._run, partial(self.hear, within_s=_LISTEN_S), 0.0), "listening")
 
     def close(self) -> None:
-        """Stop; unshared commits are dropped."""
+        """Stop the threads. Commits that are not shared yet are dropped."""
         if not self._threads:
             return
         self.is_open = False
@@ -137,20 +144,20 @@ class ReplicaExchange(Background):
         self._followers[genesis] = follower
 
     def unfollow(self, follower: Follower) -> None:
-        """Bring it no more notices."""
+        """Stop bringing notices to a writer."""
         for genesis in [each for each, followed in list(self._followers.items()) if followed is follower]:
             del self._followers[genesis]
 
     # Called by writers
 
     def committed(self, record: DatasetRecord, head: Head, entries: Sequence[LedgerEntry]) -> None:
-        """Share a durable, witnessed transaction: entries, or an act."""
+        """Share a durable, witnessed transaction: its entries, or the head after an act."""
         if not self._is_alone or self._clock() >= self._look_at:
             small = [entry for entry in entries if _charges_bytes(entry) <= ENTRY_BYTES_MAX]
             self._hand(_Outgoing(genesis=record.genesis, head=head, entries=small))
 
     def read(self, slices: Sequence[AccountSlice]) -> None:
-        """Accounts were read, and may be wanted again."""
+        """Share slices of accounts that were read, since they may be wanted again."""
         if slices:
             if len(self._left) > SLICES_LEFT_MAX:
                 self._left.clear()
@@ -159,14 +166,14 @@ class ReplicaExchange(Background):
             self._hand(_Outgoing(genesis=slices[0].place.genesis, head=None, slices=slices))
 
     def wants(self, place: LedgerPosition, number: int) -> bool:
-        """Tell whether this slice of accounts was not handed over as of this place a short while ago."""
+        """Tell whether a slice is worth sharing: it was not shared in this state of the dataset a short while ago."""
         left, at = self._left.get((place.genesis, number), (None, 0.0))
         return self.is_open and (left != place or self._clock() - at > LEFT_FOR_S)
 
     # Called by readers
 
     def slices(self, genesis: bytes, numbers: Sequence[int]) -> list[AccountSlice]:
-        """The shared slices among `numbers`, each as of any position."""
+        """The shared slices among `numbers`, each in some state of the dataset."""
         return self._cache.slices(genesis, numbers)
 
     def _hand(self, outgoing: _Outgoing) -> None:
@@ -177,7 +184,7 @@ class ReplicaExchange(Background):
     # The steps
 
     def publish(self) -> None:
-        """Share all commits that were handed over, at least one, in one round trip."""
+        """Wait for a commit, and share all that were handed over, in one round trip."""
         outgoing = [self._outbox.get()]
         while not self._outbox.empty():
             outgoing.append(self._outbox.get_nowait())
@@ -198,7 +205,7 @@ class ReplicaExchange(Background):
             self._cache.share(values, list(notices.values()))
 
     def hear(self, *, within_s: float) -> None:
-        """Take in the notices that have come: new positions of the followed ledgers."""
+        """Take in the notices that have come, which are new positions of the followed ledgers."""
         latest: dict[bytes, CommitNotice] = {}
         for notice in self._cache.listen(within_s=within_s):
             if notice.genesis not in latest or latest[notice.genesis].position < notice.position:
@@ -216,7 +223,7 @@ class ReplicaExchange(Background):
         follower.wake()
 
     def _look_around(self) -> bool:
-        """Tell whether no other replica listens; asked anew now and then."""
+        """Tell whether no other replica listens. The cache is asked again after `LOOK_EVERY_S`."""
         if self._clock() >= self._look_at:
             self._is_alone = self._cache.audience() <= 1
             self._look_at = self._clock() + LOOK_EVERY_S
@@ -237,4 +244,4 @@ def _charges_bytes(entry: LedgerEntry) -> int:
 
 
 NO_EXCHANGE: Final = ReplicaExchange(NoCache())
-"""For a writer that has no replica to share with."""
+"""The exchange for a writer that has no replica to share with."""

@@ -1,11 +1,11 @@
 """Ownership of datasets: one process at a time works on a dataset, by a lease; the others forward to it.
 
-With release slots on, a dataset's requests follow one schedule. Two processes would have two, and the lock
-of the dataset's row would make the real duration of one process' work another's delay, for analysts to read.
+With time slots, a dataset's requests follow one schedule. Two processes would have two schedules, and the lock of the
+dataset's row would delay one process by the real duration of the other's work, which analysts could then measure.
 
-The lease decides only which process works. Charges are right even if two do: that rests on the dataset's lock, its
-fence and the proofs of a proposal. The process stops considering itself owner before its lease can have expired: it
-counts from before the renewal was sent, on a monotonic clock, and less `MARGIN_S`.
+The lease decides only which process works. Charges are right even if two processes do, because of the dataset's lock,
+its fence and the conditions of an append. A process stops considering itself the owner before its lease can have
+expired: it counts on a monotonic clock from before it sent the renewal, and subtracts `MARGIN_S`.
 """
 
 import hmac
@@ -29,7 +29,7 @@ MARGIN_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The owner of a dataset, as far as it is known, until an instant of this process' clock."""
+    """The last known owner of a dataset, good until an instant of this process' clock."""
 
     replica: ReplicaAddress
     until: float
@@ -41,7 +41,10 @@ class Ownership(Background):
     def __init__(
         self, *, leases: Leases, replica: ReplicaAddress, pepper: Pepper, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`clock` counts seconds and never goes back. `pepper` proves to the others that this is `replica`."""
+        """Begin without leases; `clock` counts seconds and never goes back.
+
+        `pepper` proves to other processes that this one is `replica`.
+        """
         super().__init__()
         self.replica = replica
         self._leases, self._pepper, self._clock = leases, pepper, clock
@@ -52,18 +55,18 @@ class Ownership(Background):
         self._lock = threading.Lock()
 
     def watch(self, moved: Callable[[Collection[int]], None]) -> None:
-        """Have `moved` called with datasets whose owner is another process, each time that this is read."""
+        """Have `moved` called with the datasets whose owner is another process, each time that the leases are read."""
         self._moved = moved
 
     # Owners
 
     def at_hand(self, dataset_id: int) -> ReplicaAddress | None:
-        """The owner; None when the store has to be asked. Touches no database."""
+        """The known owner; None when the store has to be asked. Touches no database."""
         known = self._known.get(dataset_id)
         return None if known is None or self._clock() >= known.until else known.replica
 
     def claim(self, dataset_id: int) -> ReplicaAddress:
-        """The owner as the store has it, which is this process if no other was.
+        """The owner according to the store; it is this process if there was no other.
 
         Raises StoreUnavailable, and Unavailable when this process is leaving.
         """
@@ -78,7 +81,7 @@ class Ownership(Background):
         return lease.replica
 
     def invalidate(self, dataset_id: int, owner: ReplicaAddress) -> None:
-        """Forget that `owner` is the owner: it cannot be reached, or says that it is not."""
+        """Forget that `owner` is the owner, because it cannot be reached or says that it is not."""
         with self._lock:
             known = self._known.get(dataset_id)
             if known is not None and known.replica.id == owner.id:
@@ -89,7 +92,7 @@ class Ownership(Background):
         return owner.id == self.replica.id
 
     def admits(self, dataset_id: int) -> bool:
-        """Tell whether this process may work on a dataset: it is the owner, or was when it was told to leave."""
+        """Tell whether this process may work on a dataset: it is the owner, or was the owner when it began to leave."""
         owner = self.at_hand(dataset_id)
         return (owner is not None and self.is_here(owner)) or dataset_id in self._kept
 
@@ -100,7 +103,7 @@ class Ownership(Background):
         return self._pepper.forwarding_proof(self.replica.id, challenge).hex().encode()
 
     def is_proof(self, replica: ReplicaAddress, challenge: bytes, proof: bytes) -> bool:
-        """Tell whether an answer to a challenge is that of `replica`."""
+        """Tell whether the answer to a challenge was given by `replica`."""
         expected = self._pepper.forwarding_proof(replica.id, challenge).hex().encode()
         return hmac.compare_digest(expected, proof)
 
@@ -109,16 +112,16 @@ class Ownership(Background):
         return self._pepper.request_seal(replica.id, request).hex().encode()
 
     def is_seal(self, request: bytes, seal: bytes) -> bool:
-        """Tell whether a request was sealed for this process by one that has the pepper."""
+        """Tell whether a request was sealed for this process by a process that has the pepper."""
         return hmac.compare_digest(self.seal(self.replica, request), seal)
 
     # The life of it
 
     def leave(self) -> None:
-        """Own nothing new, and have everything released so that others take over. For signal handlers too.
+        """Take no new ownership, and have all leases released so that others take over. Signal handlers may call this.
 
-        Requests that this process has accepted are still worked on. A handler may interrupt another one: it must not
-        set the event again, for whose lock it would wait for ever.
+        Requests that this process has accepted are still worked on. A handler may interrupt another call of this. It
+        must not set the event again then, or it would wait for the event's lock for ever.
         """
         if self._is_leaving:
             return
@@ -127,7 +130,7 @@ class Ownership(Background):
         self._closed.set()
 
     def step(self) -> None:
-        """Renew all leases and read those of others; on the way out, release them. Raises StoreUnavailable."""
+        """Renew all leases and read those of others; when leaving, release all leases. Raises StoreUnavailable."""
         with self._lock:
             if self._is_leaving:
                 self._known = {}
@@ -145,7 +148,7 @@ class Ownership(Background):
         self._begin_thread(self._run, "ownership")
 
     def close(self) -> None:
-        """Release everything, and stop; what the store does not take in time expires by itself."""
+        """Release all leases, and stop. A lease that the store does not release in time expires by itself."""
         self.leave()
         super().close()
 
@@ -161,6 +164,6 @@ class Ownership(Background):
                 report_incident(error, "renewal of leases")
 
     def _noted(self, lease: Lease, sent: float) -> _Known:
-        """The store's clock began to count at `sent` or later."""
+        """The owner, known until its lease may expire: the store's clock began to count at `sent` or later."""
         left_s = LEASE_S - MARGIN_S if self.is_here(lease.replica) else lease.left_s
         return _Known(lease.replica, sent + left_s)

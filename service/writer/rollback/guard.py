@@ -1,8 +1,8 @@
 """The guard of one dataset: no answer leaves before a witness has its head, and no database behind its witness is used.
 
-A backup that is restored forgets what was spent. The witness does not: whatever it has seen must be in the ledger, or
-burned in it (`maintenance.reconcile`); otherwise the dataset is closed. So it is when its ledger was found
-damaged (`service.maintenance.start_check`).
+A restored backup has forgotten what was spent since. The witness has not: whatever it has seen must be in the ledger,
+or burned in it (`maintenance.reconcile`). Otherwise the dataset is closed. A dataset is also closed when its ledger is
+found damaged (`service.maintenance.start_check`).
 """
 
 import logging
@@ -34,7 +34,7 @@ def witness_name(dataset: DatasetRecord) -> str:
 
 
 def on_chain(dataset: DatasetRecord, transaction: Transaction, history: Sequence[WitnessRecord]) -> list[WitnessRecord]:
-    """The records that the transaction's ledger continues, in order."""
+    """The records, in order, from which this transaction's ledger continues."""
     head = transaction.head
     hashes = transaction.hashes([record.seq for record in history]) | {0: dataset.genesis, head.seq: head.hash}
     return [record for record in history if _continues(record, head) and hashes.get(record.seq) == record.hash]
@@ -43,7 +43,7 @@ def on_chain(dataset: DatasetRecord, transaction: Transaction, history: Sequence
 def unaccounted(
     dataset: DatasetRecord, transaction: Transaction, history: Sequence[WitnessRecord]
 ) -> list[WitnessRecord]:
-    """The records that are neither on the transaction's chain nor burned in it, in order."""
+    """The records, in order, that are neither on the transaction's chain nor burned in its ledger."""
     settled = settled_position(transaction.burns())
     later = [record for record in history if record.position > settled]
     kept = set(on_chain(dataset, transaction, later))  # of thousands: looking through a list takes seconds
@@ -61,7 +61,7 @@ def _settled(entry: LedgerEntry) -> Position:
 
 
 def judge(dataset: DatasetRecord, transaction: Transaction, history: Sequence[WitnessRecord]) -> Fenced | None:
-    """The reason to close the dataset, given all that is witnessed of it; None when all of that is accounted for."""
+    """The reason to close the dataset, given all its witness records; None when all of them are accounted for."""
     if not history:
         return WitnessLost() if transaction.head.seq > 0 else None
     return Fenced() if unaccounted(dataset, transaction, history) else None
@@ -70,7 +70,7 @@ def judge(dataset: DatasetRecord, transaction: Transaction, history: Sequence[Wi
 class RollbackGuard:
     """One dataset's witness as far as this process knows it, and the only way to its transactions. Thread-safe.
 
-    `confirm_recorded` for a transaction's head after commit, before anything of it leaves.
+    After a commit, call `confirm_recorded` with the transaction's head before anything of it leaves.
     """
 
     def __init__(self, *, record: DatasetRecord, store: Store, witness: Witness) -> None:
@@ -86,12 +86,12 @@ class RollbackGuard:
         self._lock = threading.Lock()
 
     def is_of(self, record: DatasetRecord) -> bool:
-        """Tell whether the guard is of this very registration."""
+        """Tell whether this guard was made for this very registration."""
         return self._name == witness_name(record)
 
     @property
     def code(self) -> str | None:
-        """The public code of what keeps the dataset closed."""
+        """The public code of what keeps the dataset closed; None if it is open."""
         if self._is_damaged:
             return LedgerDamaged.slug
         if self._closed is not None:
@@ -100,10 +100,10 @@ class RollbackGuard:
 
     @contextmanager
     def transaction(self, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[Transaction]:
-        """A transaction of the store's on a database that is not behind its witness.
+        """A transaction of the store, on a database that is not behind its witness.
 
-        Raises Fenced or WitnessLost when it is, LedgerDamaged when that was found, Unavailable when the witness cannot
-        be read.
+        Raises Fenced or WitnessLost when the database is behind, LedgerDamaged when damage was found, and Unavailable
+        when the witness cannot be read.
         """
         seen = self._look()  # first: what was witnessed before the transaction began must be in what it sees
         with self._store.transaction(self._record.id, lock=lock, asked=asked) as transaction:
@@ -121,13 +121,13 @@ class RollbackGuard:
                 yield transaction
 
     def long_act(self) -> AbstractContextManager[LongAct]:
-        """A long act's transaction. `lock` checks that the database is not behind its witness."""
+        """A long act's transaction. Only `lock` checks that the database is not behind its witness."""
         return self._store.long_act(self._record.id)
 
     def lock(self, transaction: LongAct) -> None:
-        """Lock a long act's transaction, and do what `transaction` does at its beginning.
+        """Lock a long act's transaction, after the same checks as at the beginning of `transaction`.
 
-        Raises HeadMoved when another replica has begun the ledger, and its witness, since we looked.
+        Raises HeadMoved when another replica has begun the ledger, and its witness, since the witness was read.
         """
         seen = self._look()
         transaction.lock()
@@ -138,10 +138,12 @@ class RollbackGuard:
             raise HeadMoved
 
     def write_checkpoint(self, checkpoint: Checkpoint) -> bool:
-        """A checkpoint, page by page; False when the store would not finish it. Raises Fenced, Unavailable.
+        """Write a checkpoint, page by page.
 
-        Looks whether the dataset is closed when it begins and before it ends. In between nothing depends on that: a
-        page is kept only where its entry is in the ledger, and is then right whatever has been lost.
+        Returns False when the store does not finish it. Raises Fenced, Unavailable.
+
+        It checks at the beginning and before the end that the dataset is not closed. In between no check is needed: a
+        page is kept only if the checkpoint's entry is in the ledger, and then the page is right whatever else was lost.
         """
         with self.transaction(lock=False):
             pass
@@ -152,16 +154,16 @@ class RollbackGuard:
         return self._store.finish_checkpoint(self._record.id, checkpoint)
 
     def is_confirmed(self, head: Head) -> bool:
-        """Tell whether `head` is the farthest that is witnessed, and the dataset is not closed."""
+        """Tell whether `head` is the farthest witnessed head, and the dataset is open."""
         with self._lock:
             return self.code is None and self._known == WitnessRecord.of(head)
 
     def conditional_append(self, head: Head, *, asked: Sequence[Asked]) -> AbstractContextManager[ConditionalAppend]:
-        """A conditional append on a head that `is_confirmed`: it commits on that head alone."""
+        """A conditional append on a head that `is_confirmed`; it commits only on this head."""
         return self._store.conditional_append(self._record.id, head, asked=asked)
 
     def confirm_recorded(self, head: Head) -> None:
-        """Have the witness record `head`. For outside of transactions.
+        """Have the witness record `head`. Do not call this within a transaction.
 
         Raises Unavailable, Fenced.
         """
@@ -170,11 +172,11 @@ class RollbackGuard:
             self._confirm(theirs, WitnessRecord.of(head))
 
     def confirm_recorded_up_to(self, seq: int, head: Head) -> None:
-        """Have the witness record entry `seq` or a later one, unless it was told of that before.
+        """Have the witness record entry `seq` or a later one, unless this process has told the witness of it before.
 
-        For answers that any process committed at some time. `head` is what a transaction since has found; acts of
-        individuals that it has more than was told make no difference here, so that no analyst's request waits for the
-        witness because of them. For outside of transactions. Raises Unavailable, Fenced.
+        This is for answers that some process committed earlier. `head` comes from a transaction after that. If it has
+        only more acts of individuals than the witness was told, nothing is recorded, so that no analyst's request waits
+        for the witness because of these acts. Do not call this within a transaction. Raises Unavailable, Fenced.
         """
         told = self._told
         if told is None or told.fence != head.fence or told.seq < seq:
@@ -187,20 +189,23 @@ class RollbackGuard:
         self.confirm_recorded(head)
 
     def refuse_if_closed(self) -> None:
-        """Raise what the last transaction was refused with, if that is still so."""
+        """Raise the reason for which the dataset is closed, if it still is."""
         if self._is_damaged or self._closed is not None:
             with self.transaction(lock=False):
                 pass
 
     def close_for_damage(self) -> None:
-        """Keep the dataset closed for as long as this process runs: rows of its ledger are not what was written.
+        """Close the dataset for as long as this process runs, because rows of its ledger are not what was written.
 
         Answers that were committed before may still leave.
         """
         self._is_damaged = True
 
     def recheck(self) -> str | None:
-        """Check anew, and try again what could not be written; the public code of what is wrong, None when well."""
+        """Check again, and retry what could not be written.
+
+        Returns the public code of what is wrong, None if nothing is.
+        """
         try:
             with self.transaction(lock=False) as transaction:
                 head = transaction.head
@@ -211,7 +216,7 @@ class RollbackGuard:
         return self.code
 
     def _look(self) -> list[WitnessRecord]:
-        """The records that are witnessed: all at first, then the farthest that is known."""
+        """The witness records: all of them at first, later only the farthest known one."""
         known = self._known
         if known is not None:
             return [known]
@@ -239,7 +244,7 @@ class RollbackGuard:
                 self._known = seen[-1]
 
     def _close(self, verdict: Fenced | None) -> None:
-        """Close the dataset or open it again, and log a change."""
+        """Close the dataset or open it again, and log the change."""
         before, self._closed = self._closed, verdict
         if verdict is not None:
             self._log_once(is_new=before is None or before.slug != verdict.slug, text=f"closed as {verdict.slug}")
@@ -251,7 +256,10 @@ class RollbackGuard:
             log.warning("dataset %s: %s", self._record.name, text, extra={"dataset": self._record.name})
 
     def _is_continued(self, record: WitnessRecord, transaction: Transaction) -> bool:
-        """The check of every transaction, which reads nothing while no other process appends: a record on the chain."""
+        """Tell whether a record is on the transaction's chain. Each transaction checks this of the farthest record.
+
+        Nothing is read for this while no other process appends.
+        """
         head = transaction.head
         if not _continues(record, head):
             return False
@@ -259,7 +267,10 @@ class RollbackGuard:
         return record.hash == (hashes.get(record.seq) or transaction.hashes([record.seq]).get(record.seq))
 
     def _tell(self, head: Head) -> WitnessRecord | None:
-        """Tell the witness of a head; returns a record that another process has told it meanwhile, to be confirmed."""
+        """Tell the witness of a head.
+
+        Returns a record that another process has told it meanwhile, which must be confirmed.
+        """
         ours = WitnessRecord.of(head)
         with self._lock:
             if self._told is not None and self._told.position >= ours.position:
@@ -278,9 +289,9 @@ class RollbackGuard:
             return None
 
     def _confirm(self, theirs: WitnessRecord, ours: WitnessRecord) -> None:
-        """Hold against the ledger a record that another process has told: a replica, or one on a clone of the database.
+        """Check a record of another process against the ledger. The process may run on a clone of the database.
 
-        Raises Fenced when their record is not accounted for: two histories cannot both be true.
+        Raises Fenced when the record is not accounted for: two histories cannot both be true.
         """
         with self._store.transaction(self._record.id, lock=False) as transaction, self._lock:
             self._close(judge(self._record, transaction, [theirs]))
@@ -290,7 +301,7 @@ class RollbackGuard:
 
 
 def _continues(record: WitnessRecord, head: Head) -> bool:
-    """Tell whether a head can come after a record: nothing that only grows is smaller."""
+    """Tell whether a head can come after a record: no number that only grows is smaller in the head."""
     return (
         record.fence <= head.fence
         and record.seq <= head.seq

@@ -1,6 +1,6 @@
 """Losses: what a witness has seen of datasets and their database lacks, as after a restore of an older backup.
 
-A witness knows positions and no contents: a loss is told in numbers of ledger entries and acts, without their contents.
+A witness knows positions and no contents, so that a loss is a number of ledger entries and acts.
 """
 
 import re
@@ -19,9 +19,9 @@ _INSTANCE: Final = re.compile(r"(.+)-[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """One dataset's loss: its farthest record that is missing, and the last before it that is there, if any is.
+    """One dataset's loss: the farthest record that is missing (`seen`), and the last before it that is not (`shared`).
 
-    `is_whole` where the database lacks the dataset itself.
+    `shared` is None if there is no such record. `is_whole` is true if the database lacks the dataset itself.
     """
 
     dataset: str
@@ -30,7 +30,7 @@ class Loss:
     is_whole: bool = False
 
     def __str__(self) -> str:
-        """One line for the operator."""
+        """One line about the loss, for the operator."""
         since = self.shared
         first = (0, 0, 0) if since is None else (since.seq, since.acts, since.slots)
         entries = _range("ledger entry", "ledger entries", first[0], self.seen.seq)
@@ -43,7 +43,7 @@ class Loss:
 
 
 def losses(store: Store, witness: Witness) -> Iterator[Loss]:
-    """The loss of each dataset that has one; a witness that is lost shows none.
+    """The loss of each dataset that has one. A witness that is itself lost shows no loss.
 
     Raises WitnessUnavailable, StoreUnavailable.
     """
@@ -56,7 +56,10 @@ def losses(store: Store, witness: Witness) -> Iterator[Loss]:
 
 
 def whole_losses(store: Store, witness: Witness) -> Iterator[Loss]:
-    """The datasets that a witness has seen and the database lacks. Raises WitnessUnavailable, StoreUnavailable."""
+    """The losses of datasets that a witness has seen and the database lacks.
+
+    Raises WitnessUnavailable, StoreUnavailable.
+    """
     known = {witness_name(record) for record in store.datasets()}
     for instance in witness.names():
         if instance in known:
@@ -68,9 +71,9 @@ def whole_losses(store: Store, witness: Witness) -> Iterator[Loss]:
 
 
 def refuse_missing(witness: Witness, record: DatasetRecord) -> None:
-    """Raise DatasetMissing where a dataset of this name, which the database lacks, is witnessed to have answered.
+    """Raise DatasetMissing if the witness knows of answers of a dataset of this name that the database lacks.
 
-    So is this very registration, whatever was witnessed of it. Raises WitnessUnavailable.
+    Raise it too if anything was witnessed of this very registration. Raises WitnessUnavailable.
     """
     mine = witness_name(record)
     others = [each for each in witness.names() if _name_of(each) == record.name and each != mine]
@@ -88,7 +91,7 @@ def _loss_of(store: Store, record: DatasetRecord, history: list[WitnessRecord]) 
 
 
 def _name_of(instance: str) -> str:
-    """A dataset's own name from its name for the witness."""
+    """A dataset's own name, from the name under which the witness knows it."""
     match = _INSTANCE.fullmatch(instance)
     return instance if match is None else match[1]
 

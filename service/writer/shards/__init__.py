@@ -1,1 +1,1 @@
-"""The shards of a dataset: the arrays of its individuals, undivided or by page over several."""
+"""The shards of a dataset: the arrays of its individuals, in one shard or divided by page over several."""

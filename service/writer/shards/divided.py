@@ -1,7 +1,7 @@
 """Several shards as one: calls are divided by slot, answers are added up, and pieces are put in order.
 
-Everything is as of one undivided shard, bit by bit: sums are of integers, and a page is on one shard. A shard that is
-lost is noted, and every call raises ShardLost until it was started again and loaded.
+All results equal those of one undivided shard, bit by bit: sums are of integers, and each page is on one shard. When a
+shard is lost, every call raises ShardLost until the shard has been started again and loaded.
 """
 
 import logging
@@ -28,16 +28,16 @@ from service.writer.shards.shard import Shard, ShardRelease, Turn, listed
 log = logging.getLogger("sparing.shards")
 RESTARTS_APART_S: Final = 0.5
 RESTARTS_APART_MAX_S: Final = 60.0
-"""A shard that is lost again and again is started after twice the time each time, up to this."""
+"""The longest time between two starts of a shard, in s. The time doubles each time that a shard is lost again."""
 
 _Call = tuple[tuple[object, ...], dict[str, object]]
 
 
 class DividedShards:
-    """The shards of one dataset behind their channels. Each lane has one caller at a time."""
+    """The shards of one dataset behind their channels. Each lane has only one caller at a time."""
 
     def __init__(self, channels: Sequence[ShardChannel], clock: Callable[[], float] = time.monotonic) -> None:
-        """The channels are to empty shards, in the order of their numbers; `clock` is in seconds."""
+        """Take the channels to empty shards, in the order of their numbers. `clock` is in seconds."""
         self._clock = clock
         self.count = len(channels)
         self._channels = dict(enumerate(channels))
@@ -53,7 +53,7 @@ class DividedShards:
             channel.close()
 
     def restarted(self) -> "DividedShards":
-        """The lost shards, started again and empty, alone; they are to be loaded. Raises ShardLost."""
+        """The lost shards alone, started again and empty, so that the caller can load them. Raises ShardLost."""
         for number in sorted(self.lost):
             now, (at, apart_s) = self._clock(), self._restarted_at.get(number, (0.0, 0.0))
             if now - at < apart_s:
@@ -73,28 +73,31 @@ class DividedShards:
         return part
 
     def load(self, record: DatasetRecord, *, slots: int, number: int) -> None:
-        """Begin again at all shards (`Shard.load`)."""
+        """Empty all shards before a load (`Shard.load`)."""
         self._all("queries", "load", record, slots=slots, number=number)
         self._empty.difference_update(self._channels)
 
     def add_rows(self, table: str, slots: Integers, codes: Mapping[str, Codes]) -> None:
-        """Load rows (n of them) of a table, each at its shard."""
+        """Load n rows of a table, each at its own shard."""
         self._some(self._channels, "queries", "add_rows", lambda place: ((table, *_on(place, slots, codes)), {}))
 
     def index_categories(self) -> None:
-        """Make the indexes that a load ends with."""
+        """Make the indexes, at the end of a load."""
         self._all("queries", "index_categories")
 
     def reset_spent(self) -> None:
-        """Every account as before the first entry."""
+        """Set every account to its state before the first entry."""
         self._all("queries", "reset_spent")
 
     def set_page(self, page: StoredPage) -> None:
-        """The totals of a page as they are stored."""
+        """Set the totals of a page as they are stored."""
         self._at(page.number % self.count, "queries", "set_page", page)
 
     def replay(self, entry: LedgerEntry) -> None:
-        """Debit an entry where a page does not have it. Raises FilterViolation, IndexError beyond the pages."""
+        """Debit an entry on those pages that do not have it yet.
+
+        Raises FilterViolation, IndexError beyond the pages.
+        """
         self._some(self._channels, "queries", "replay", lambda place: ((_for(place, entry),), {}))
 
     def pages_since(self, seq: int) -> dict[int, PageTotals]:
@@ -103,7 +106,10 @@ class DividedShards:
         return dict(sorted((number, page) for part in parts for number, page in part.items()))
 
     def answer(self, turns: Sequence[Turn]) -> list[ShardRelease]:
-        """Answer queries one after the other, in one round trip to all shards; each adds its sum to zeros."""
+        """Answer queries one after the other, in one round trip to all shards.
+
+        The noise is added here, not at the shards.
+        """
         plain = [replace(turn, noise=np.zeros(1, dtype=np.int64)) for turn in turns]
         parts = self._all("queries", "answer_part", plain)
         self._is_prepared = all(is_prepared for _, is_prepared in parts)
@@ -113,19 +119,19 @@ class DividedShards:
         ]
 
     def take_back(self, entries: Sequence[LedgerEntry]) -> None:
-        """Credit what the queries of the last batch have charged."""
+        """Credit again what the queries of the last batch have charged."""
         self._some(
             self._channels, "queries", "take_back", lambda place: (([_for(place, entry) for entry in entries],), {})
         )
 
     def take_prepared(self) -> bool:
-        """Tell whether no index was missing in the last answers; shards take those that were made by themselves."""
+        """Tell whether no index was missing in the last answers. Each shard itself takes the indexes made for it."""
         return self._is_prepared or bool(self.lost)
 
     def put(
         self, change: int, *, slots_used: int, slots: Integers | slice = NO_SLOTS, limits: Integers = NO_SLOTS
     ) -> None:
-        """Set records in place that were built beside, and the limits (n,) of new `slots`."""
+        """Put records in place that were built beside the queries, and set the limits (n,) of new `slots`."""
         listed = np.arange(slots.start, slots.stop) if isinstance(slots, slice) else slots
 
         def at(place: ShardPlace) -> _Call:
@@ -135,7 +141,7 @@ class DividedShards:
         self._some(self._channels, "queries", "put", at)
 
     def grow(self, slots: int) -> None:
-        """Make room for so many slots."""
+        """Make room for `slots` slots."""
         self._all("queries", "grow", slots)
 
     def set_accounts(self, stored: SlotsInUse) -> None:
@@ -150,15 +156,15 @@ class DividedShards:
         self._some(self._channels, "queries", "set_accounts", at)
 
     def set_limit(self, slot: int, units: int) -> None:
-        """Lower a limit, where it is durable already."""
+        """Lower a limit that is durable already."""
         self._at(self._number_of(slot), "queries", "set_limit", slot, units)
 
     def set_paused(self, slot: int, *, paused: bool) -> None:
-        """Begin or end a pause, where that is durable already."""
+        """Begin or end a pause that is durable already."""
         self._at(self._number_of(slot), "queries", "set_paused", slot, paused=paused)
 
     def accounts(self, slots: Integers | slice) -> AccountColumns:
-        """Copies of the accounts of some slots (n,), and which of these hold an individual."""
+        """Copies of the accounts of some slots (n,), and which of these slots hold an individual."""
         listed = np.arange(slots.start, slots.stop) if isinstance(slots, slice) else slots
         marks = [ShardPlace(number, self.count).holds(listed) for number in range(self.count)]
         asked = [number for number, here in enumerate(marks) if here.any() or (listed.size == 0 and number == 0)]
@@ -180,7 +186,7 @@ class DividedShards:
         replaced: Mapping[str, Integers] | None = None,
         added: Mapping[str, SlotCodes] | None = None,
     ) -> int:
-        """Build a change of the records at every shard, under one number."""
+        """Build a change of the records at every shard, under the same number."""
 
         def at(place: ShardPlace) -> _Call:
             return (load, number), {
@@ -193,16 +199,16 @@ class DividedShards:
         return number
 
     def make_room(self, load: int, slots: int) -> None:
-        """Bring the accounts of slots not given yet, up to `slots` - 1, into physical memory."""
+        """Bring accounts into physical memory for slots below `slots` that are not handed out yet."""
         self._all("records", "make_room", load, slots)
 
     def rows_held(self, load: int, table: str) -> list[int]:
-        """The number of rows in a table of events, at each shard."""
+        """The number of rows in an event table, at each shard."""
         parts: list[list[int]] = self._all("records", "rows_held", load, table)
         return [rows for (rows,) in parts]
 
     def event_counts(self, load: int, table: str, slots: Integers) -> Integers:
-        """The number of rows that each individual in `slots` (n,) would hold if these n rows were added, (n,)."""
+        """The number of rows that each individual in `slots` (n,) would have with these n rows added, (n,)."""
         marks = [ShardPlace(number, self.count).holds(slots) for number in self._channels]
         parts = self._some(
             self._channels, "records", "event_counts", lambda place: ((load, table, slots[marks[place.number]]), {})
@@ -213,7 +219,7 @@ class DividedShards:
         return counts
 
     def charges(self, load: int, plan: Plan) -> tuple[Integers, Integers]:
-        """The slots (k,) that a query would touch now, and what it would charge each, (k,) units."""
+        """The slots (k,) that a query would touch now, and what it would charge each of them, (k,) units."""
         parts = self._all("records", "charges", load, plan)
         slots, units = (np.concatenate(each) for each in zip(*parts, strict=True))
         order = np.argsort(slots, kind="stable")
@@ -228,7 +234,7 @@ class DividedShards:
         return slot // PAGE_SLOTS % self.count
 
     def _at(self, number: int, lane: Lane, call: str, *arguments: object, **named: object) -> None:
-        """Have one shard do a call, unless it is none of these."""
+        """Have one shard do a call, if it is among these shards."""
         if number in self._channels:
             self._some([number], lane, call, lambda _: (arguments, named))
 
@@ -238,7 +244,7 @@ class DividedShards:
     def _some(
         self, numbers: Sequence[int] | Mapping[int, Any], lane: Lane, call: str, at: Callable[[ShardPlace], _Call]
     ) -> list[Any]:
-        """Have some shards do a call at the same time. Raises the first error of theirs, once all have replied."""
+        """Have some shards do a call at the same time. Once all have replied, raises the first of their errors."""
         if self.lost or (self._empty and call != "load"):
             raise ShardLost
         waiting: list[tuple[int, Callable[[], Any]]] = []
@@ -268,13 +274,13 @@ class DividedShards:
 
 
 Shards = Shard | DividedShards
-"""The arrays of a dataset, undivided or by page."""
+"""The arrays of a dataset, in one shard or divided by page."""
 
 
 def warn_where_uneven(record: DatasetRecord, table: str, slots: Integers, shards: int) -> None:
-    """Log that a shard has more rows than it has room for, of rows (n,) at these slots: an upload would be refused.
+    """Log that a shard has more rows than it has room for, given the slots (n,) of all rows of a table.
 
-    The line has no number of rows.
+    In an upload, such rows would be refused. The log line has no number of rows.
     """
     declared = record.schema.tables[table]
     if shards == 1 or isinstance(declared, IndividualsTable):  # slots are handed out evenly
@@ -291,17 +297,17 @@ def warn_where_uneven(record: DatasetRecord, table: str, slots: Integers, shards
 
 
 def _nothing() -> None:
-    """Do nothing: no one waits for a notice."""
+    """Do nothing: nobody waits to hear of a lost shard."""
 
 
 def _on(place: ShardPlace, slots: Integers, codes: Mapping[str, Codes]) -> SlotCodes:
-    """The rows of a shard's own individuals."""
+    """The rows that belong to individuals of one shard."""
     here = place.holds(slots)
     return slots[here], {name: column[here] for name, column in codes.items()}
 
 
 def _for(place: ShardPlace, entry: LedgerEntry) -> LedgerEntry:
-    """The entry with the pieces that say anything of a shard's slots."""
+    """The entry with only those pieces that have slots of one shard."""
     return replace(entry, pieces=tuple(_pieces_on(place, entry.pieces)), values=b"", canonical=b"")
 
 
@@ -312,7 +318,7 @@ def _pieces_on(place: ShardPlace, pieces: Sequence[Piece]) -> Iterator[Piece]:
 
 
 def _added_up(turn: Turn, released: Sequence[ShardRelease]) -> ShardRelease:
-    """The release that the parts of all shards make up, with the noise of its turn."""
+    """The release of all shards together, with the noise of its turn."""
     is_reduced = turn.plan.reduce is not None
     values = np.zeros(turn.plan.layout.dimension, dtype=np.int64) if is_reduced else turn.noise
     for part in released:

@@ -1,8 +1,8 @@
-"""A shard of a dataset: the individuals of some of its pages, what they add to answers, and what these charge them.
+"""A shard of a dataset: the individuals of some pages, what they add to answers, and what the answers charge them.
 
-An undivided dataset has one. A shard keeps no log and writes nothing: charges exist once the coordinator's commit is
-durable. Until then they are tentative, and those of a batch that was refused are taken back. Slots that come in and go
-out are the dataset's, and within a shard they have numbers without gaps (`service.query.division`).
+An undivided dataset has one shard. A shard keeps no log and writes nothing: charges exist once the writer's commit is
+durable. Until then they are tentative, and those of a refused batch are taken back. Arguments and results have the
+slots of the dataset; within a shard the slots are numbered without gaps (`service.query.division`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,16 +32,16 @@ from service.query.division import PAGE_SLOTS, UNDIVIDED, ShardPlace
 from service.query.plan import Plan
 
 SLOTS_RESERVED_MAX: Final = 2**22
-"""The accounts of so many slots never have to be copied when individuals join; beyond that, each time they grow."""
+"""The slots for whose accounts memory is reserved. With more slots, the accounts are copied each time they grow."""
 _NO_CHANGE: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Turn:
-    """A query as shards answer it: its plan, sequence, id and salt of its entry, and the slots handed out by then.
+    """A query as shards answer it: its plan, the sequence, id and salt of its entry, and how many slots are handed out.
 
-    `noise` (dimension,) int64 is drawn once for all shards, and the sum is added to it, or one number of it. `tick` is
-    the number of the monitor's tick that it is, 0 for any other query.
+    `noise` (dimension,) int64 is drawn once for all shards. The sum is added to it, or the one number to which a query
+    reduces its sum. `tick` is the number of the monitor's tick; 0 if the query is no tick.
     """
 
     plan: Plan
@@ -53,16 +53,19 @@ class Turn:
     tick: int = 0
 
     def reduced(self, total: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The answer (1,) of a reduced query, from the exact sum of its vectors, (k,); of another query, the sum."""
+        """The answer (1,) of a reduced query, from the exact sum (k,) of its vectors.
+
+        For any other query, the sum itself.
+        """
         return total if self.plan.reduce is None else self.noise + reduced(total, self.plan.reduce)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ShardRelease:
-    """The part of a release that some shards have: what their individuals add, and the part of its ledger entry.
+    """The part that some shards have in a release and in its ledger entry.
 
-    A shard of several gives its `blocks` where the entry may yet be one piece over all slots, and else its own pieces;
-    and where a sum is to be reduced, the sum.
+    One shard of several has `blocks` while the entry may still be one piece over all slots, and otherwise its own
+    `pieces`. Its `values` are the exact sum if the query reduces the sum.
     """
 
     values: NDArray[np.int64]
@@ -77,21 +80,23 @@ class ShardRelease:
 class Shard:
     """The shard at a place: records, indexes, accounts, counters and page sequences. One caller changes it at a time.
 
-    It is of this process, and is never lost.
-
-    Records are built beside queries, at a number of the load that they belong to: HeadMoved where it is another one.
+    It lives in this process and is never lost. Changes of records are built beside the queries; a call for such work
+    names the load that it belongs to, and raises HeadMoved if the shard was loaded again.
     """
 
     count, restarts, lost = 1, 0, frozenset[int]()
 
     def __init__(self, record: DatasetRecord, place: ShardPlace = UNDIVIDED) -> None:
-        """An empty shard."""
+        """Make an empty shard."""
         self.place = place
         self._change: tuple[int, Change | None] = _NO_CHANGE, None
         self.load(record, slots=0, number=0)
 
     def load(self, record: DatasetRecord, *, slots: int, number: int) -> None:
-        """Begin again, with room for its part of `slots` slots, all of them empty."""
+        """Empty the shard before a load, with room for its part of `slots` slots.
+
+        `number` is the number of the load.
+        """
         own = self.place.slots(record.capacity)
         self.memory = DatasetMemory(record.schema, slots_max=min(own, SLOTS_RESERVED_MAX))
         self._touches_paused, self._drops = record.rule == "skip", record.rule == "drop"
@@ -104,10 +109,10 @@ class Shard:
         self.grow(slots)
 
     def close(self) -> None:
-        """Nothing has to be ended."""
+        """Do nothing: there is nothing to end."""
 
     def add_rows(self, table: str, slots: Integers, codes: Mapping[str, Codes]) -> None:
-        """Load rows (n of them) of a table. Raises ValueError for rows that do not fit."""
+        """Load n rows of a table. Raises ValueError for rows that do not fit."""
         own = self._own(slots)
         if table == self.memory.schema.individuals_name:
             self.memory.add_individuals(own, codes, self.memory.accounts.limits[own])
@@ -121,7 +126,7 @@ class Shard:
     # Accounts as the ledger gives them
 
     def reset_spent(self) -> None:
-        """Every account as before the first entry."""
+        """Set every account to its state before the first entry."""
         accounts, counters = self.memory.accounts, self.memory.counters
         accounts.set_spent(slice(None), 0)
         counters.set(slice(0, counters.size), 0, 0)
@@ -130,7 +135,7 @@ class Shard:
         self.page_seqs[:] = 0
 
     def set_page(self, page: StoredPage) -> None:
-        """The totals of a page as they are stored."""
+        """Set the totals of a page as they are stored."""
         number = page.number // self.place.count
         slots, totals = slots_on(number), page.totals
         self.memory.accounts.set_spent(slots, totals.spent)
@@ -140,7 +145,10 @@ class Shard:
         self.page_seqs[number] = page.seq
 
     def replay(self, entry: LedgerEntry) -> None:
-        """Debit an entry where a page does not have it. Raises FilterViolation, IndexError beyond the pages."""
+        """Debit an entry on those pages that do not have it yet.
+
+        Raises FilterViolation, IndexError beyond the pages.
+        """
         pages = []
         misses = self.page_seqs < entry.seq  # a page stored after the checkpoint has later entries in it
         for block, charges in self._blocks(entry):
@@ -162,7 +170,10 @@ class Shard:
     # Queries
 
     def answer(self, turns: Sequence[Turn]) -> list[ShardRelease]:
-        """The paper's step, query by query: charge, filter, sum, debit. Each sees the debits of those before."""
+        """Do the paper's step for one query after the other: charge, filter, sum, debit.
+
+        Each query sees the debits of the queries before it.
+        """
         self._seqs_before = self.page_seqs.copy()
         memory, released = self.memory, []
         for turn in turns:
@@ -204,16 +215,16 @@ class Shard:
         return released
 
     def answer_part(self, turns: Sequence[Turn]) -> tuple[list[ShardRelease], bool]:
-        """Answer at one shard of several, without noise, and whether all indexes are made that were asked for."""
+        """Answer at one shard of several, without noise; also tell whether no index is missing."""
         plain = [replace(turn, noise=np.zeros(turn.plan.dimension, dtype=np.int64)) for turn in turns]
         self.take_prepared()
         return self.answer(plain), self.take_prepared()
 
     def contributions(self, plan: Plan) -> Iterator[Block]:
-        """Every touched individual's integer vector and squared norm, block by block, own slots increasing.
+        """Every touched individual's integer vector and squared norm, block by block, the shard's slots increasing.
 
-        With the failpoints within the core's step, which is pure: it has charged, filtered and added a block when it
-        asks for the next.
+        It marks failpoints within the step of the core, which is pure. The core has charged, filtered and added a block
+        when it asks for the next one.
         """
         for block in contributions(plan, self.memory, touches_paused=self._touches_paused):
             reach("charges")
@@ -221,7 +232,7 @@ class Shard:
             reach("active-set")
 
     def take_back(self, entries: Sequence[LedgerEntry]) -> None:
-        """Credit what the queries of the last batch have charged, by their own pieces."""
+        """Credit again what the queries of the last batch have charged, by the pieces of their entries."""
         for entry in entries:
             for block, charges in self._blocks(entry):
                 self.memory.accounts.take_back(block.touched, block.active, charges)
@@ -232,7 +243,7 @@ class Shard:
         self.page_seqs[:] = self._seqs_before
 
     def take_prepared(self) -> bool:
-        """Take the indexes that were made beside the queries; whether none is missing that a query has asked for."""
+        """Take the indexes made beside the queries. Returns whether no index that a query has asked for is missing."""
         memory = self.memory
         if not self._has_prepared and not memory.people.indexes.missing and not memory.events:
             return True
@@ -244,7 +255,10 @@ class Shard:
     def put(
         self, change: int, *, slots_used: int, slots: Integers | slice = NO_SLOTS, limits: Integers = NO_SLOTS
     ) -> None:
-        """Set records in place that were built beside, and the limits (n,) of new `slots`. Raises RuntimeError."""
+        """Put records in place that were built beside the queries, and set the limits (n,) of new `slots`.
+
+        Raises RuntimeError if another change was built since.
+        """
         number, built = self._change
         if number != change or built is None:
             raise RuntimeError("another change of the records was built since")
@@ -254,7 +268,7 @@ class Shard:
         self.memory.accounts.set_limits(self._own(slots) if isinstance(slots, np.ndarray) else slots, limits)
 
     def grow(self, slots: int) -> None:
-        """Make room for its part of so many slots."""
+        """Make room for the shard's part of `slots` slots."""
         self.memory.grow(self.place.slots(slots))
         added = self.memory.accounts.size // PAGE_SLOTS - self.page_seqs.size
         self.page_seqs = np.concatenate([self.page_seqs, np.zeros(added, dtype=np.int64)])
@@ -268,17 +282,17 @@ class Shard:
         accounts.paused[slots] = stored.paused
 
     def set_limit(self, slot: int, units: int) -> None:
-        """Lower a limit, where it is durable already."""
+        """Lower a limit that is durable already."""
         self.memory.accounts.set_limits(self._own(np.array([slot])), units)
 
     def set_paused(self, slot: int, *, paused: bool) -> None:
-        """Begin or end a pause, where that is durable already."""
+        """Begin or end a pause that is durable already."""
         self.memory.accounts.paused[self._own(np.array([slot]))] = paused
 
     # Beside the queries
 
     def accounts(self, slots: Integers | slice) -> AccountColumns:
-        """Copies of the accounts of some slots (n,), and which of these hold an individual."""
+        """Copies of the accounts of some slots (n,), and which of these slots hold an individual."""
         own = self._own(slots) if isinstance(slots, np.ndarray) else slots
         accounts, counters = self.memory.accounts, self.memory.counters
         return AccountColumns(
@@ -310,7 +324,7 @@ class Shard:
         return number
 
     def make_room(self, load: int, slots: int) -> None:
-        """Bring the accounts of slots not given yet, up to `slots` - 1, into physical memory."""
+        """Bring accounts into physical memory for slots below `slots` that are not handed out yet."""
         self._as_loaded(load).make_room(self.place.slots(slots))
 
     def rows_held(self, load: int, table: str) -> list[int]:
@@ -322,7 +336,7 @@ class Shard:
         return self._as_loaded(load).events[table].counts_with(self._own(slots))
 
     def charges(self, load: int, plan: Plan) -> tuple[Integers, Integers]:
-        """The slots (k,) that a query would touch now, and what it would charge each, (k,) units."""
+        """The slots (k,) that a query would touch now, and what it would charge each of them, (k,) units."""
         memory = self._as_loaded(load)
         slots, units = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
         for block in contributions(plan, memory, touches_paused=self._touches_paused):
@@ -355,7 +369,7 @@ class Shard:
     def _told(
         self, turn: Turn, release: Release, measure: Measure
     ) -> tuple[tuple[Participants, ...], tuple[Piece, ...]]:
-        """The blocks of one shard of several where the entry may yet be one piece, and else its pieces."""
+        """The blocks of one shard of several while the entry may still be one piece, and otherwise its pieces."""
         count, most = release.charged_count + release.left_out_count, turn.plan.scale.charged_squared_steps
         if may_be_whole(count, measure, amount_max=most, slots=turn.slots):
             slots = [self.place.of_dataset(block.touched.slots()) for block in release.blocks]
@@ -364,13 +378,13 @@ class Shard:
         return (), stretches_of(blocks, measure, amount_max=most, slots=turn.slots, salt=turn.salt)
 
     def _of_dataset(self, blocks: Iterable[Participants]) -> Iterator[Participants]:
-        """The blocks by page, in the dataset's slots."""
+        """The blocks divided by page, with the slots of the dataset."""
         for block in blocks:
             for page, part in _by_page(block):
                 yield _moved(part, (self.place.page_of_dataset(page) - page) * PAGE_SLOTS)
 
     def _blocks(self, entry: LedgerEntry) -> Iterator[tuple[Participants, Integers]]:
-        """The blocks of an entry on pages of this shard, in its own slots, with the charges by place."""
+        """The blocks of an entry on this shard's pages, with the shard's slots, and their charges by place."""
         if self.place.count == 1:
             yield from entry.blocks()
             return
@@ -384,7 +398,7 @@ class Shard:
 
 
 def listed(slots: Sequence[Integers], blocks: Sequence[Participants]) -> Participants:
-    """The individuals of blocks, at least one, as one list in the order of their `slots`, (k,) of each block."""
+    """The individuals of one or more blocks as one list, in the order of their `slots`, (k,) for each block."""
     marks = [np.ones(b.touched.size, np.bool_) if b.touched.marks is None else b.touched.marks for b in blocks]
     order = np.argsort(touched := np.concatenate(slots), kind="stable")
 
@@ -402,14 +416,17 @@ def listed(slots: Sequence[Integers], blocks: Sequence[Participants]) -> Partici
 
 
 def measure_of(release: Release) -> Measure:
-    """The kind of amounts in a release's pieces."""
+    """The kind of amounts in the pieces of a release."""
     if any(block.norms_before is not None for block in release.blocks):
         return Measure.TWO_NORMS
     return Measure.ONE_NORM if release.one_norm else Measure.NORMS
 
 
 def _missing(block: Participants, misses: NDArray[np.bool_]) -> tuple[Touched, NDArray[np.bool_]]:
-    """Those of a block, and those active, on pages that miss its entry. Raises IndexError beyond the pages."""
+    """The individuals of a block, and the active ones, on pages without the block's entry.
+
+    Raises IndexError beyond the pages.
+    """
     if block.touched.end > PAGE_SLOTS * misses.size:
         raise IndexError("a ledger entry touches a slot without an individual")
     if misses.all():
@@ -421,14 +438,14 @@ def _missing(block: Participants, misses: NDArray[np.bool_]) -> tuple[Touched, N
 
 
 def _pages(touched: Touched) -> NDArray[np.int64]:
-    """The pages with a touched slot: a stretch is on one."""
+    """The pages that have a touched slot. A block of consecutive slots lies on one page."""
     if isinstance(touched.index, slice):
         return np.full(min(touched.count, 1), touched.begin >> PAGE_BITS)
     return pages_of(touched.slots())
 
 
 def _by_page(block: Participants) -> Iterator[tuple[int, Participants]]:
-    """The parts of a block on each page that it has places on."""
+    """The parts of a block, one for each page on which it has places."""
     begin, end = block.touched.begin, block.touched.end
     for page in range(begin >> PAGE_BITS, (max(end, 1) - 1 >> PAGE_BITS) + 1):
         part = within(block, page * PAGE_SLOTS, (page + 1) * PAGE_SLOTS)
@@ -437,7 +454,7 @@ def _by_page(block: Participants) -> Iterator[tuple[int, Participants]]:
 
 
 def _moved(block: Participants, by: int) -> Participants:
-    """Individuals in slots with other numbers."""
+    """The block with `by` added to its slots."""
     index = block.touched.index
     moved: Any = slice(index.start + by, index.stop + by) if isinstance(index, slice) else index + by
     return replace(block, touched=Touched(moved, block.touched.marks))
