@@ -1,4 +1,4 @@
-"""An audit from outside: it shares no code with the service, and computes whatever it holds the service to."""
+"""An audit from outside: it shares no code with the service, and works out by itself what the service must do."""
 
 from sparing_audit.accountings import ACCOUNTINGS
 from sparing_audit.audit import RULES, AuditReport, run_audit

@@ -1,6 +1,6 @@
 """The audit's own accountings: what Laplace noise costs under each, and what a total of charges promises.
 
-Written from the papers, beside the service's and not from them.
+They are written from the papers, not from the service's code.
 """
 
 import math
@@ -17,7 +17,7 @@ STEPS_PER_SCALE: Final = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Accounting:
-    """One accounting, with a budget: rho under GDP and zCDP, the divergence over the order, or epsilon."""
+    """One accounting with a budget: in rho under GDP and zCDP, as divergence over order, or in epsilon."""
 
     kind: Literal["gdp", "zcdp", "rdp", "pure"]
     amount: float
@@ -25,17 +25,17 @@ class Accounting:
 
     @property
     def has_gaussian(self) -> bool:
-        """Tell whether a Gaussian has a finite charge: its loss has no bound."""
+        """Tell whether Gaussian noise has a finite charge. Its loss has no bound, so that pure DP gives it none."""
         return self.kind != "pure"
 
     @property
     def deviation(self) -> float:
-        """How far a loss of the whole budget goes: a standard deviation, or the bound itself."""
+        """The scale of a loss at the whole budget: a standard deviation, or the bound itself under pure DP."""
         return math.sqrt(2 * self.amount) if self.has_gaussian else self.amount
 
     @property
     def unit(self) -> str:
-        """The amount, as a service names it."""
+        """The amount's name, as a service shows it."""
         of_order = f"rho at order {self.order:.15g}" if self.kind == "rdp" else "rho"
         return of_order if self.has_gaussian else "epsilon"
 
@@ -53,7 +53,7 @@ class Accounting:
     def laplace_amount(self, t: Fraction) -> Any:  # noqa: ANN401 - a real number of mpmath, which has no types
         """The exact price of Laplace noise for a number of t scales.
 
-        The formulas of Mironov (2017), of Harrison and Manurangsi (2025), and of the log-concave Phi.
+        The formulas are those of Mironov (2017), of Harrison and Manurangsi (2025), and of the log-concave Phi.
         """
         with mpmath.workdps(DIGITS):
             exact = mpmath.mpf(t.numerator) / t.denominator
@@ -74,7 +74,7 @@ class Accounting:
             return 2 * mpmath.findroot(lambda half: mpmath.log(mpmath.ncdf(-half)) + tail, near) ** 2
 
     def laplace_scale(self, amount: float) -> float:
-        """A scale, in steps, at which a number of one step costs about so much, rounded to 2^-20 of a step."""
+        """A scale, in steps, at which a number of one step costs about this amount, rounded to 2^-20 of a step."""
         t = largest(lambda t: bool(self.laplace_amount(Fraction(t)) < amount))
         return round(STEPS_PER_SCALE / t) / STEPS_PER_SCALE
 
@@ -90,7 +90,7 @@ class Accounting:
         return max(0.0, math.exp(self.amount) - math.exp(epsilon)) / (1 + math.exp(self.amount))
 
     def divergence(self, order: float) -> float:
-        """The Rényi divergence of an order that the budget promises; infinite where nothing is promised of it."""
+        """The Rényi divergence that the budget promises at an order; infinite where it promises nothing."""
         return order * self.amount if self.kind == "zcdp" or order == self.order else math.inf
 
 

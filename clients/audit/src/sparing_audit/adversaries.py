@@ -23,7 +23,7 @@ ROWS: Final = "several rows"
 
 
 class Act(Enum):
-    """An act on the accounts or records of those victims that an adversary is ahead of, by the adversary's name."""
+    """An act on the accounts or records of victims that an adversary is ahead of, by the name of that adversary."""
 
     LOWER = "limits lowered when ahead"
     PAUSE = "pauses"
@@ -63,7 +63,7 @@ def _unaffordable_between(view: View) -> Places:
 
 
 def _equality(view: View) -> Places:
-    """Four quarters, that are the whole budget to the last unit, and then the smallest vector there is."""
+    """Four quarters, which use the whole budget up to the last unit, and then the smallest vector that there is."""
     if not view.is_dyadic:
         return view.share(0)
     return np.where(view.room >= view.full // 2, view.full // 2, 1)
@@ -94,7 +94,7 @@ ADVERSARIES: Final[Mapping[str, Callable[[View], Places]]] = {
 }
 
 OFFERS: Final = ((1 / 32, True), (1 / 4, True), (1 / 32, False), (1 / 8, False), (1 / 4, False))
-"""The queries of a turn: about which share of a budget each charges, and whether its noise is Gaussian if it may be."""
+"""The offers of a turn: about which share of a budget each charges, and whether with Gaussian noise if possible."""
 _SMALL, _LARGE, _SMALL_LAPLACE, _LAPLACE, _LARGE_LAPLACE = range(len(OFFERS))
 LARGEST_LAST: Final = (_SMALL, _SMALL_LAPLACE, _LAPLACE, _LARGE, _LARGE_LAPLACE)
 

@@ -1,10 +1,12 @@
 """The strongest adaptive analyst, computed: no strategy is guessed, because all of them are searched.
 
-A menu of finite mechanisms, a rule of admission and a number of steps make a finite game.
-The analyst picks a mechanism, sees an outcome, and picks again. It wants an event that is much likelier in one world
-than in the other: delta(epsilon) is the sum over the last outcomes of [p - e^epsilon q]+.
-Backward induction finds the best pick at each step, so that its result bounds every strategy on that menu, adaptive or
-not. A rule that is a filter is never above its promise; one number above refutes a rule, with the strategy in hand.
+A menu of finite mechanisms, a rule of admission and a number of steps make a finite game. The analyst picks a
+mechanism, sees an outcome, and picks again. It wants an event that is much likelier in one world than in the other:
+delta(epsilon) is the sum over the last outcomes of [p - e^epsilon q]+.
+
+Backward induction finds the best pick at each step. So its result bounds every strategy on that menu, adaptive or not.
+A rule that is a filter never exceeds its promise. One number above the promise refutes a rule, and the strategy shows
+how.
 """
 
 import math
@@ -17,15 +19,15 @@ from sparing_audit.mechanisms import Mechanism
 from sparing_audit.rules import Rule
 
 GAIN = 1e-13
-"""A pick has to gain this part of the value, so that rounding alone never makes a step."""
+"""The relative gain that a pick must bring, so that rounding alone never makes a step."""
 
 Path = tuple[tuple[int, int], ...]
-"""Sorted pairs of a place in the menu and an outcome: neither the rule nor the ratio depends on the order."""
+"""Sorted pairs of a place in the menu and an outcome. Their order matters neither to the rule nor to the ratio."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A mechanism that is asked, and for each of its outcomes the next move; None is the end."""
+    """A mechanism to ask, and for each of its outcomes the next move; None is the end."""
 
     asks: Mechanism
     then: "tuple[Move | None, ...]"
@@ -37,7 +39,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attack:
-    """The largest delta that an adaptive analyst reaches, in which direction, and by which strategy."""
+    """The largest delta that an adaptive analyst reaches, with its direction and the strategy that reaches it."""
 
     delta: float
     direction: str  # "in": the event is likelier with the individual in the data; "out": the other way round
@@ -49,9 +51,9 @@ def strongest_attack(menu: Sequence[Mechanism], rule: Rule, *, steps: int, epsil
 
     Args:
         menu: the mechanisms, each of which may be asked again.
-        rule: admits the next mechanism from those charged so far.
+        rule: tells whether the mechanisms so far and the next one may be charged together.
         steps: the most mechanisms on one path.
-        epsilon: where delta is taken, at least 0.
+        epsilon: the epsilon at which delta is taken, at least 0.
 
     Raises:
         ValueError: the menu is empty, or `steps` or `epsilon` is negative.

@@ -37,7 +37,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReport:
-    """The audit of a service: passed if every check of every rule and accounting did, and some rule was audited."""
+    """The audit of a service. It has passed if some rule was audited and no check failed."""
 
     victims: int
     seed: int
@@ -47,12 +47,12 @@ class AuditReport:
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """Those of all rules and accountings."""
+        """The checks of all rules and accountings."""
         return tuple(check for part in (*self.rules, *self.accountings) for check in part.checks)
 
     @property
     def passed(self) -> bool:
-        """Tell whether no check failed, of at least one rule."""
+        """Tell whether at least one rule was audited and no check failed."""
         return bool(self.rules) and not self.failed_checks
 
     @property
@@ -74,12 +74,12 @@ def run_audit(
     """Audit a service under each of the rules that it offers, and each of its accountings.
 
     Args:
-        service: the service, through whatever transport.
+        service: the service, by any transport.
         victims: how many people each dataset has, half of them blank.
-        seed: of the audit's own choices; the service's noise is its own.
+        seed: the seed of the audit's own choices; the service draws its own noise.
         name: the beginning of the names of the audit's datasets, which the service must not have yet.
-        rules: those that are asked for; what the service does not offer is left out.
-        accountings: the kinds that are asked for, likewise; they are audited where Laplace noise is offered.
+        rules: the rules to audit; those that the service does not offer are left out.
+        accountings: the kinds of accountings to audit if offered; without Laplace noise none is audited.
         heard: called with a line for each step.
 
     Raises:
@@ -121,7 +121,7 @@ def _of_rule(service: Service, name: str, count: int, rng: np.random.Generator, 
 def _of_accounting(
     service: Service, name: str, count: int, rng: np.random.Generator, *, kind: str, rule: str, heard: Heard
 ) -> Part:
-    """Adversaries that choose between mechanisms, in a dataset of one accounting."""
+    """Audit one accounting with adversaries that choose between mechanisms, in a dataset of its own."""
     began, accounting = time.monotonic(), ACCOUNTINGS[kind]
     heard(f"{kind}: adversaries with Laplace noise")
     game = Game(service, name, drawn_victims(count, rng, ASKERS), rng, rule=rule, accounting=accounting)

@@ -39,27 +39,30 @@ from sparing_audit.laws import (
 from sparing_audit.noise import Gaussian
 
 P_MIN: Final = 1e-5
-"""The p-value below which a law is rejected: of a right one in so many tests."""
+"""The p-value below which a law is rejected. A right law is rejected in one of 1 / P_MIN tests."""
 ERRORS_MAX: Final = 4.5
-"""Standard errors that a mean over all victims may be off."""
+"""The most standard errors by which a mean over all victims may be off."""
 EXTREME_MAX: Final = 6.3
 """The bound for the largest of some ten thousand sums or correlations."""
 DELTA: Final = 1e-5
 BOUND_ERROR: Final = 1e-5
-"""The probability with which a lower bound may be too high."""
+"""The probability that a lower bound is too high."""
 TILTS: Final = (0.5, 1.0, 1.5)
-"""The orders of zCDP whose moments are taken: 1 + tilt / sqrt(2 B), as far as some thousand losses show them."""
+"""The tilts of the orders 1 + tilt / sqrt(2 B) whose zCDP moments are taken.
+
+Some thousand losses show no higher orders.
+"""
 DEVIATIONS: Final = 2.0
 """A loss is cut off so many deviations above its mean under the tilt, so that its moment has a bound."""
 MULTIPLES: Final = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0)
 """The epsilons of the hockey stick, in deviations."""
 SLACK: Final = 1e-9
-"""The relative error of some dozen rounded doubles."""
+"""The relative error that some dozen roundings of doubles may add up to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One check: `measured` was held against `bound`, as the words say."""
+    """One check: `measured` was compared with `bound`, as the words say."""
 
     name: str
     passed: bool
@@ -108,9 +111,9 @@ def _comparison(game: Game, name: str) -> Check:
 
 
 def completed(game: Game) -> Doubles:
-    """Each victim's loss (n,) after one more query, of the audit's own drawing, that spends the rest of the budget.
+    """Each victim's loss (n,) after one more query, simulated by the audit, that spends the rest of the budget.
 
-    With it every strategy has spent the budget whole, so that all losses follow one law, whether their adversaries
+    With this query every strategy has spent the whole budget. So all losses follow one law, whether their adversaries
     stopped early or not. Nothing is drawn where nothing is left.
     """
     spent = np.zeros(game.losses.size)
@@ -156,7 +159,7 @@ def bound_check(losses: Doubles, is_in: Booleans, promised: float) -> Check:
 
 
 def _mu_of(rate_false: float, rate_missed: float) -> float:
-    """The smallest mu at which a guess may have both errors: Phi^-1(1 - FPR) - Phi^-1(FNR), 0 where that is less."""
+    """The smallest mu at which a guess may have both errors: Phi^-1(1 - FPR) - Phi^-1(FNR), or 0 if negative."""
     if max(rate_false, rate_missed) >= 1:
         return 0.0
     normal = NormalDist()
@@ -172,7 +175,7 @@ def canary_check(asked: Recorded, is_in: Booleans, *, name: str, mu: float) -> C
 
 
 def noise_checks(recorded: Sequence[Recorded], is_in: Booleans, rng: np.random.Generator) -> Iterator[Check]:
-    """Without what was counted the answers are noise of the stated law and size, in whole steps."""
+    """Check that answers without what was counted are noise of the stated law and size, in whole steps."""
     yield _at_most("noise steps", max(each.grid_error for each in recorded), 0.0, "of a grid step that answers are off")
     for label in dict.fromkeys(each.law.label for each in recorded):
         mine = [each for each in recorded if each.law.label == label]
@@ -209,7 +212,7 @@ _DIRECTIONS: Final[Mapping[str, tuple[Callable[[Recorded, Booleans], Doubles], s
 
 
 def _direction_checks(game: Game) -> Iterator[Check]:
-    """Each victim in the data adds what was counted, a blank one nothing, and nobody what was left out.
+    """Check that each victim in the data adds what was counted, a blank one nothing, and nobody what was left out.
 
     Beyond that an answer is noise alone, along whatever vector. An adversary may stop when that noise was large, so
     that each sum is taken to a fixed total of squared vectors, the last one in part, and beyond the adversary's end

@@ -1,6 +1,6 @@
 """The audit's own privacy curves: delta as a function of epsilon, and the budgets that they allow.
 
-Written from the papers, beside the service's and not from them, so that the two agree only if both are right.
+They are written from the papers, not from the service's code, so that both agree only if both are right.
 """
 
 import math
@@ -33,7 +33,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 def concentrated_delta(epsilon: float, rho: float) -> float:
     """The delta that rho-zCDP implies at epsilon: the infimum over orders of Canonne, Kamath and Steinke (2020).
 
-    Each order gives a bound, so that an order found in floating point loses nothing but tightness.
+    Every order gives a valid bound. So an order found in floating point can only make the bound less tight.
     """
     if rho == 0:
         return max(0.0, -math.expm1(epsilon))
@@ -47,17 +47,17 @@ def concentrated_rho(epsilon: float, delta: float) -> float:
 
 
 def renyi_budget(epsilon: float, delta: float, order: float) -> float:
-    """The largest Rényi divergence of one order that implies (epsilon, delta), by the same inequality."""
+    """The largest Rényi divergence of one order that implies (epsilon, delta), as in `concentrated_delta`."""
     return epsilon + (math.log(delta) - _log_factor(order)) / (order - 1)
 
 
 def renyi_delta(epsilon: float, divergence: float, order: float) -> float:
-    """The delta that a Rényi divergence of one order implies at epsilon, by the same inequality."""
+    """The delta that a Rényi divergence of one order implies at epsilon, as in `concentrated_delta`."""
     return min(1.0, math.exp((order - 1) * (divergence - epsilon) + _log_factor(order)))
 
 
 def largest(fits: Callable[[float], bool]) -> float:
-    """The largest double from 0 that fits, of a condition that holds up to some number; 0 if none does."""
+    """The largest double, from 0 on, that fits a condition that holds up to some number; 0 if none fits."""
     low, high = 0.0, 1.0
     while fits(high):
         low, high = high, 2 * high
@@ -67,7 +67,7 @@ def largest(fits: Callable[[float], bool]) -> float:
 
 
 def _slope(order: float, rho: float) -> float:
-    """The epsilon at which the order is the best one; it grows with the order."""
+    """The epsilon at which this order gives the best bound. It increases with the order."""
     return (2 * order - 1) * rho + math.log1p(-1 / order) if order > 1 else -math.inf
 
 

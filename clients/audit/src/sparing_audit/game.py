@@ -1,7 +1,7 @@
 """One dataset under attack by all adversaries at once, with the audit's own filter beside it.
 
-Every victim has a coordinate of its own, so that one transcript of the service is as many independent adaptive trials
-as there are victims. Whatever the service says about accounts is compared with the audit's filter on the way; the
+Every victim has a coordinate of its own. So one transcript of the service is as many independent adaptive trials as
+there are victims. Everything that the service says about accounts is compared with the audit's filter on the way. The
 answers are kept for `checks`.
 """
 
@@ -36,7 +36,7 @@ NO_ACCOUNT: Final = Account(-1, -1, -1, -1)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Recorded:
-    """One answered query: its numbers are those of the victims at `places` (k,), in steps of its grid."""
+    """One answered query, with the numbers of the victims at `places` (k,), in steps of its grid."""
 
     sequence: int
     places: Places
@@ -48,7 +48,7 @@ class Recorded:
 
     @property
     def counted(self) -> Doubles:
-        """The part of each vector (k,) that the audit's filter lets through."""
+        """The part of each vector that the audit's filter lets through, (k,)."""
         return np.array([outcome.counted for outcome in self.outcomes], dtype=np.float64)
 
     def noise(self, is_in: Booleans) -> Doubles:
@@ -56,7 +56,7 @@ class Recorded:
         return self.values - self.counted * is_in[self.places]
 
     def numbers(self, is_in: Booleans) -> tuple[int, int]:
-        """How many victims in the data the query charges and leaves out."""
+        """The numbers of victims in the data that the query charges and that it leaves out."""
         words = Counter(
             outcome.words for outcome, there in zip(self.outcomes, is_in[self.places], strict=True) if there
         )
@@ -64,15 +64,15 @@ class Recorded:
 
 
 class Mismatches:
-    """By check, how often the service's word was compared, how often it differed, and the first differences."""
+    """The comparisons and the differences found, counted by check, with the first differences of each."""
 
     def __init__(self) -> None:
-        """Begin with no comparison."""
+        """Begin without a comparison."""
         self.compared, self.counts = Counter[str](), Counter[str]()
         self.first: dict[str, list[str]] = {}
 
     def expect(self, check: str, said: object, expected: object, *where: object) -> None:
-        """Compare once, and record a difference."""
+        """Compare what the service said with what is expected, and record a difference."""
         self.compared[check] += 1
         if said != expected:
             self.counts[check] += 1
@@ -118,7 +118,7 @@ class Game:
         service.upload(dataset, "rows", victims.all_rows())
 
     def play(self, moves: Iterable[Move]) -> None:
-        """All moves, each with the comparison of all accounts; then ledger and own accounts. Raises Refused."""
+        """Make all moves, and compare all accounts after each; then compare ledger and own accounts. Raises Refused."""
         for move in moves:
             move(self)
             self.compare_accounts()
@@ -127,7 +127,7 @@ class Game:
         self.service.close(self.dataset)
 
     def query(self, places: Places, lengths: Places, law: Law) -> Query:
-        """The query that gives each of some victims the number of its length; all of them are in one table."""
+        """The query with one number for each of these victims, which adds the victim's length; all are in one table."""
         table: Table = "rows" if (self.victims.adversary[places] == ROWS).any() else "people"
         coordinates = self.victims.weights(places, lengths)
         return Query(coordinates=coordinates, law=law, table=table, rule=self.query_rule)
@@ -164,7 +164,7 @@ class Game:
         self.recorded.append(recorded)
 
     def compare_accounts(self) -> None:
-        """Every account: since the last comparison it was charged a number within the ranges of its prices.
+        """Compare every account: what it was charged since the last comparison must be in the range of its prices.
 
         A blank victim pays nothing, whatever it would have paid if it were in the data.
         """
@@ -184,16 +184,16 @@ class Game:
             self._totals[place] = Range(spent, spent)
 
     def compare_ledger(self) -> None:
-        """The numbers of people that each query charged and left out, and that there is no other entry."""
+        """Compare the numbers of people that each query charged and left out. No other entry may be there."""
         said = self.service.ledger(self.dataset)
         expected = {each.sequence: each.numbers(self.victims.is_in) for each in self.recorded}
         for sequence in said.keys() | expected.keys():
             self.mismatches.expect("ledger", said.get(sequence), expected.get(sequence), "query", sequence)
 
     def compare_own_accounts(self) -> None:
-        """Some people's own accounts, with a receipt of every query that add up to the total.
+        """Compare some people's own accounts. Each must have a receipt of every query, and the receipts must add up.
 
-        They are of people in the data; a key from before an erasure would be good for nothing.
+        These people are in the data and were never erased, because a key from before an erasure is good for nothing.
         """
         lasting = np.flatnonzero(self.victims.is_in & (self.victims.adversary != Act.ERASE.value))
         for place in self.rng.choice(lasting, min(OWN_ACCOUNTS, lasting.size), replace=False).tolist():

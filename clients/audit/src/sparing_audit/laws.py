@@ -20,14 +20,14 @@ def normal_p(draws: Doubles) -> float:
 
 
 def evened(draws: Doubles) -> Doubles:
-    """Standard normal draws (n,) as evenly distributed numbers in [0, 1]."""
+    """Draws (n,) as numbers that are even in [0, 1] if the draws are standard normal."""
     return np.array([NormalDist().cdf(x) for x in draws.tolist()])
 
 
 def even_p(draws: Doubles) -> float:
     """The p-value of the same test that draws (n,) are independent and evenly distributed in [0, 1].
 
-    By the limit law with Stephens' (1970) correction for finite n, which is good to a few percent from n = 10 on.
+    It uses the limit law with Stephens' (1970) correction for finite n, which is good to a few percent from n = 10 on.
     """
     ordered = np.sort(draws)
     steps, root = np.arange(ordered.size + 1) / ordered.size, math.sqrt(ordered.size)
@@ -39,7 +39,7 @@ def even_p(draws: Doubles) -> float:
 
 
 def mean_p(draws: Doubles) -> float:
-    """The two-sided p-value of the mean of independent standard normal draws (n,): of a shift it sees more."""
+    """The two-sided p-value of the mean of standard normal draws (n,). It detects a shift better than `normal_p`."""
     return math.erfc(abs(float(draws.sum())) / math.sqrt(2 * draws.size))
 
 
@@ -60,12 +60,12 @@ def standardised_loss(losses: Doubles, rho: float) -> Doubles:
 
 
 def shortfalls(losses: Doubles, epsilon: float) -> Doubles:
-    """[1 - e^(epsilon - L)]+ of losses (n,); its mean is at most delta where (epsilon, delta)-DP holds."""
+    """[1 - e^(epsilon - L)]+ for losses (n,). The mean is at most delta where (epsilon, delta)-DP holds."""
     return -np.expm1(np.minimum(epsilon - losses, 0.0))
 
 
 def chernoff_p(mean: float, bound: float, count: int) -> float:
-    """A bound on the probability that `count` numbers in [0, 1], of mean `bound` at most, average to `mean`."""
+    """A bound on the probability that `count` numbers in [0, 1], whose mean is at most `bound`, average to `mean`."""
     if mean <= bound:
         return 1.0
     if bound == 0:
@@ -77,9 +77,9 @@ def chernoff_p(mean: float, bound: float, count: int) -> float:
 
 
 def proportion_upper(hits: int, count: int, error: float) -> float:
-    """Clopper and Pearson's (1934) upper bound on a probability: at most `error` of samples put it too low.
+    """Clopper and Pearson's (1934) upper bound on a probability: at most a share `error` of samples gives one too low.
 
-    It is the 1 - error quantile of the beta law with hits + 1 and count - hits, by bisection at 25 digits.
+    It is the 1 - error quantile of the beta law with parameters hits + 1 and count - hits, by bisection at 25 digits.
     """
     if hits >= count:
         return 1.0

@@ -1,6 +1,6 @@
 """Finite mechanisms as two probability vectors, and what each costs by the accountings of the papers.
 
-One vector is the law of the outcome while the individual is in the data, the other while it is not.
+One vector is the law of the outcome with the individual in the data, the other the law without it.
 """
 
 import math
@@ -14,14 +14,14 @@ from sparing_audit.laws import Doubles
 
 SUM_TOLERANCE = 1e-12
 ORDER_STEP = 1.001
-"""The factor between the orders at which a divergence is taken; a zCDP charge is at most this much too large."""
+"""The factor between the orders at which a divergence is taken. A zCDP charge is too large by at most this factor."""
 CHARGE_MIN = 1e-9
 """The smallest zCDP charge, far above the rounding of a divergence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mechanism:
-    """The laws of one outcome in both worlds. Raises ValueError where they are no laws on the same outcomes."""
+    """The laws of one outcome in both worlds. Raises ValueError unless both are laws on the same outcomes."""
 
     name: str
     p_in: tuple[float, ...]
@@ -35,7 +35,7 @@ class Mechanism:
             raise ValueError(f"{self.name}: both worlds have the same outcomes")
 
     def laws(self, direction: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """The law that is tested for and the one against it: of "in" against "out", or the other way round."""
+        """The law that an event favours, and the law of the other world; `direction` names the first of them."""
         return (self.p_in, self.p_out) if direction == "in" else (self.p_out, self.p_in)
 
 
@@ -46,28 +46,28 @@ def randomised_response(epsilon: float) -> Mechanism:
 
 
 def leak(delta: float) -> Mechanism:
-    """Shows an individual that is in the data with probability delta, and is silent otherwise."""
+    """A mechanism that shows an individual in the data with probability delta, and shows nothing otherwise."""
     return Mechanism(name=f"leak of {delta:g}", p_in=(delta, 1 - delta), p_out=(0.0, 1.0))
 
 
 def one_sided_test(hit_in: float, hit_out: float) -> Mechanism:
-    """Hits with one probability while the individual is in the data, and with another while it is not."""
+    """A test that hits with one probability if the individual is in the data, and with another if it is not."""
     name = f"test of {hit_in:g} against {hit_out:g}"
     return Mechanism(name=name, p_in=(hit_in, 1 - hit_in), p_out=(hit_out, 1 - hit_out))
 
 
 @cache
 def renyi_charge(mechanism: Mechanism, order: float) -> float:
-    """The Rényi divergence of an order above 1, of the direction in which it is larger."""
+    """The Rényi divergence of an order above 1, in the direction in which it is larger."""
     return float(max(_divergences(mechanism, np.array([order]))))
 
 
 @cache
 def concentrated_charge(mechanism: Mechanism) -> float:
-    """The smallest rho of which the mechanism is zCDP, rounded up by a thousandth and 1e-9 at most.
+    """The smallest rho for which the mechanism is zCDP, rounded up by at most a thousandth and 1e-9.
 
-    A divergence grows with its order, so that between two orders D_a / a is at most the divergence of the larger over
-    the smaller; beyond the last order even the largest loss is below the result.
+    A divergence grows with its order. So between two orders, D_a / a is at most the divergence of the larger order over
+    the smaller order. Beyond the last order, even the largest loss over the order is below the result.
     """
     laws = _laws(mechanism)
     if laws.min() == 0:
@@ -81,7 +81,7 @@ def concentrated_charge(mechanism: Mechanism) -> float:
 
 @cache
 def gaussian_charge(mechanism: Mechanism) -> float:
-    """Half the square of the smallest mu of which the mechanism is GDP, in rho.
+    """Half the square of the smallest mu for which the mechanism is GDP, in rho.
 
     The trade-off curve is linear between its corners and that of a Gaussian is convex, so that the corners decide: the
     tests that name the outcomes of the largest ratios. The curve of the other direction is this one mirrored, with the

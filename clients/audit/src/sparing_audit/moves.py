@@ -1,4 +1,4 @@
-"""The moves of both plays in their order: queries, by which analyst, and acts that come between them."""
+"""The moves of both plays in their order: queries with their analysts, and the acts between them."""
 
 import uuid
 from collections.abc import Iterator
@@ -16,19 +16,19 @@ from sparing_audit.noise import UNITS_PER_RHO, Gaussian, Laplace, Law
 from sparing_audit.service import ANALYSTS, Refused, Table
 
 DYADIC: Final = 4096.0
-"""A sigma at which a unit's charge is whole, so that budgets can be met exactly."""
+"""A sigma at which charges are whole units without rounding, so that budgets can be met exactly."""
 SIGMAS: Final = (DYADIC, 4099.7, DYADIC, 5793.1)
 TURNS, REST_FROM = 24, 20
-"""The turns of the schedule, and the one from which on the adversaries ask for all that is left."""
+"""The number of turns of the schedule, and the turn from which on adversaries ask for all that is left."""
 TURNS_OF_OFFERS, OFFERS_REST_FROM = 18, 9
 """The turns of offers, and the one from which on the adversaries ask for all that is left."""
 AHEAD: Final = 1.0
 """The loss, in nats, from which an adversary under a rule takes itself to be ahead."""
 ROWS_EVERY: Final = 3
 TOGETHER: Final = 4
-"""Queries in a batch."""
+"""The number of queries in a batch."""
 ACTED_ON_MAX: Final = 48
-"""Each act is a request, so that it is done to no more than so many victims at a time."""
+"""The most victims of one act. Each of them takes a request."""
 
 Offers = list[tuple[int, Law]]
 """The number of a victim, and the noise, of each query on offer."""
@@ -126,7 +126,7 @@ def _ask_again(game: Game, asked: Asked, analyst: int) -> None:
 
 
 def begin(game: Game, *, act: Act) -> None:
-    """An act on those victims that its adversary is ahead of, as far as the audit's filter knows."""
+    """Begin an act on those victims of its adversary whose losses are positive, according to the audit's filter."""
     victims, own, places = game.victims, game.own, game.victims.of(act.value)
     ahead = places[(game.losses[places] > 0) & ~victims.is_erased[places]][:ACTED_ON_MAX].tolist()
     match act:

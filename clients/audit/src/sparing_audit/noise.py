@@ -1,7 +1,7 @@
 """The laws of noise as the audit knows them: prices, losses, and statistics that tell a law from others.
 
-Lengths, answers and sizes are in whole steps of a grid where they are priced or tested. Under rounded Laplace noise
-round(Lap(b)), with x = 1 / (2 b), the probability of 0 is 1 - e^-x, and that of another k is sinh(x) e^(-|k| / b).
+Where lengths, answers and sizes are priced or tested, they are in whole steps of a grid. Under rounded Laplace noise
+round(Lap(b)), with x = 1 / (2 b), the probability of 0 is 1 - e^-x, and that of any other k is sinh(x) e^(-|k| / b).
 """
 
 import math
@@ -18,14 +18,14 @@ from sparing_audit.curves import DIGITS
 from sparing_audit.laws import Doubles, evened
 
 UNITS_PER_RHO: Final = 2**40
-"""The ledger's unit, as the service documents it: of rho, or of another accounting's amount."""
+"""The ledger's units in a rho, or in an amount of 1 under another accounting, as the service documents them."""
 ROUNDED_UP: Final = Fraction(1, 10_000)
-"""The part by which a price of Laplace noise may be above the exact one, besides a unit."""
+"""The part by which a service's price of Laplace noise may exceed the exact one, beside a unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Units: not below `least`, which the papers ask for, and at most `most`, to which a service may round."""
+    """A range of units from `least`, which the papers ask for, to `most`, up to which a service may round."""
 
     least: int
     most: int
@@ -34,7 +34,7 @@ class Range:
         return Range(self.least + other.least, self.most + other.most)
 
     def nearest(self, units: int) -> int:
-        """The number within the range that is nearest to another one."""
+        """The number in the range that is nearest to these units."""
         return min(max(units, self.least), self.most)
 
 
@@ -43,57 +43,60 @@ NOTHING: Final = Range(0, 0)
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Rounded Gaussian noise of a sigma."""
+    """Rounded Gaussian noise with sigma `size`."""
 
     size: float
     spread: ClassVar[float] = 2.0
-    """The variance of a size in `statistics`, whose mean is 1."""
+    """The variance of the sizes in `statistics`, whose mean is 1."""
     label: ClassVar[str] = "Gaussian noise"
 
     def charge(self, length: int) -> Range:
-        """Length^2 / (2 sigma^2) rho, rounded up to units: exact, as the double is a fraction."""
+        """The charge length^2 / (2 sigma^2) rho, rounded up to units. It is exact, because a double is a fraction."""
         price = _price_of(self.size)
         units = -(-length * length * price.numerator // price.denominator)
         return Range(units, units)
 
     def longest(self, room: int) -> int:
-        """The longest vector whose charge fits the room: length^2 times the price fits exactly when the charge does."""
+        """The longest vector whose charge fits into `room`.
+
+        A charge fits exactly when it fits before rounding up to units.
+        """
         price = _price_of(self.size)
         return math.isqrt(max(room, 0) * price.denominator // price.numerator)
 
     def losses(self, steps: Doubles, counted: Doubles) -> Doubles:
-        """The log of how much likelier answers (k,) are with the counted numbers (k,) than without."""
+        """The log of how much likelier answers (k,) are with the counted numbers (k,) than without them."""
         return (steps * counted - counted**2 / 2) / self.size**2
 
     @property
     def variance(self) -> float:
-        """The variance in squares of sigma, of which rounding is a part."""
+        """The variance in squares of sigma, with the part that rounding adds."""
         return 1 + 1 / (12 * self.size**2)
 
     def statistics(self, noise: Doubles, _: np.random.Generator) -> tuple[Doubles, Doubles]:
-        """The sizes of noise (k,), of mean 1, and evenly distributed numbers in [0, 1], if the law is this one."""
+        """Two statistics of noise (k,): sizes of mean 1, and numbers that are even in [0, 1] if this law is right."""
         draws = noise / (self.size * math.sqrt(self.variance))
         return draws**2, evened(draws)
 
 
 @dataclass(frozen=True)
 class Laplace:
-    """Rounded Laplace noise of a scale, at the prices of an accounting."""
+    """Rounded Laplace noise of scale `size`, at the prices of an accounting."""
 
     size: float
     accounting: Accounting
 
     def charge(self, length: int) -> Range:
-        """The charge of a number: not below the exact price, and above it by what a service may round."""
+        """The charge of a number, from the exact price to the most to which a service may round it up."""
         return _laplace_charge(self, abs(length))
 
     def losses(self, steps: Doubles, counted: Doubles) -> Doubles:
-        """The losses of steps, never above |counted| / b, but for a rounding of doubles."""
+        """The losses of steps, which never exceed |counted| / b but by the rounding of doubles."""
         return self._log_shape(steps - counted) - self._log_shape(steps)
 
     @property
     def label(self) -> str:
-        """The law in words."""
+        """The name of the law for people."""
         return f"Laplace noise of {self.size:.5g}"
 
     @property
@@ -107,7 +110,10 @@ class Laplace:
         return (self.spread + 1) * (self._mean / self.size) ** 2
 
     def statistics(self, noise: Doubles, rng: np.random.Generator) -> tuple[Doubles, Doubles]:
-        """The statistics of noise; even numbers are drawn within the jump of the distribution at each whole one."""
+        """Two statistics of noise as for a Gaussian.
+
+        The distribution jumps at whole numbers; there the even number is drawn.
+        """
         size, x = np.abs(noise), 1 / (2 * self.size)
         inner, outer = 0.5 * np.exp(-(2 * size - 1) * x), 0.5 * np.exp(-(2 * size + 1) * x)  # beyond k -+ 1/2
         drawn = rng.random(size.size)
@@ -119,7 +125,7 @@ class Laplace:
         return 1 / (2 * math.sinh(1 / (2 * self.size)))
 
     def _log_shape(self, steps: Doubles) -> Doubles:
-        """The log of the probability but for the common factor sinh(x)."""
+        """The log of the probability without the common factor sinh(x)."""
         x = 1 / (2 * self.size)
         return np.where(steps == 0, math.log(-math.expm1(-x) / math.sinh(x)), -np.abs(steps) / self.size)
 
@@ -129,7 +135,7 @@ Law = Gaussian | Laplace
 
 @cache
 def _price_of(sigma_steps: float) -> Fraction:
-    """Units for a squared step."""
+    """The units that a squared step costs."""
     return Fraction(UNITS_PER_RHO) / (2 * Fraction(sigma_steps) ** 2)
 
 

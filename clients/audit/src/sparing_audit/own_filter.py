@@ -1,8 +1,8 @@
 """The audit's own filter: Algorithm 2 of Feldman and Zrnic (2021) for one account after another, in whole units.
 
-A vector of an individual is one number here, its own coordinate's, in whole grid steps. A price of Laplace noise is a
-range, and so a spent total is one. The audit asks no query whose outcome would be open within it, so that a service may
-round its prices as it documents, and nothing else is left to it.
+An individual's vector is one number here, at its own coordinate, in whole grid steps. A price of Laplace noise is a
+range, and so is a spent total. The audit asks no query whose outcome depends on where in the range a price lies. So a
+service may round prices as it documents, and must agree in everything else.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from sparing_audit.noise import NOTHING, Gaussian, Law, Range
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The fate of one individual's vector in one query, in the words of a receipt."""
+    """The outcome of one query for one individual's vector, in the words of a receipt."""
 
     counted: int  # what was added, in steps
     charge: Range
@@ -27,19 +27,19 @@ LEFT_OUT = Outcome(0, NOTHING, "left_out")
 class Filter:
     """The accounts of all individuals, by place: spent totals, limits and counters.
 
-    Attributes (each a list by place): `spent`, ranges, and `limits` in units; `charged` and `left_out`, numbers of
-    queries; `is_paused`.
+    Attributes (each a list by place): `spent`, ranges of units; `limits`, in units; `charged` and `left_out`, numbers
+    of queries; `is_paused`.
     """
 
     def __init__(self, limit: int, people: int, *, is_dropping: bool) -> None:
-        """Begin with nothing spent; `is_dropping` is the rule that leaves out for good."""
+        """Begin with nothing spent. `is_dropping` is the rule that leaves an individual out for good."""
         self.limits, self.spent = [limit] * people, [NOTHING] * people
         self.charged, self.left_out = [0] * people, [0] * people
         self.is_paused = [False] * people
         self._is_dropping = is_dropping
 
     def room(self, place: int) -> Range:
-        """The units that the next query may charge; none during a pause, or for an individual left out for good."""
+        """The units that the next query may charge; none during a pause, or once it is left out for good."""
         if self.is_paused[place] or (self._is_dropping and self.left_out[place] > 0):
             return NOTHING
         limit, spent = self.limits[place], self.spent[place]
@@ -48,8 +48,9 @@ class Filter:
     def decide(self, place: int, length: int, law: Law, *, shortens: bool = False) -> Outcome:
         """Charge an individual for a vector of `length` steps, shortened or whole, or leave it out.
 
-        An individual with nothing to add is untouched. One that pauses is left out under skip, and untouched where
-        being left out is for good, or its pause would be too. Raises ValueError where the rounding of a price decides.
+        An individual with nothing to add is untouched. A paused individual is left out under `skip`, and untouched
+        under `drop`, where its pause would otherwise leave it out for good. Raises ValueError where the rounding of a
+        price decides.
         """
         if length == 0 or (self.is_paused[place] and self._is_dropping):
             return UNTOUCHED

@@ -30,10 +30,10 @@ _T = TypeVar("_T")
 
 
 class RemoteService:
-    """A service by its address and a curator's key; close it, or use it in a `with` statement."""
+    """A service, given by its address and a curator's key. Close it, or use it in a `with` statement."""
 
     def __init__(self, *, base_url: str, curator_key: str, transport: httpx.BaseTransport | None = None) -> None:
-        """Make the curator's client; no request is sent yet. `transport` replaces the network in tests."""
+        """Make the curator's client without sending a request. `transport` replaces the network in tests."""
         # One pool of connections for all keys: a client of its own for each individual would open one for each act.
         self._transport = httpx.HTTPTransport() if transport is None else transport
         self._url = base_url
@@ -143,7 +143,7 @@ class RemoteService:
         return Client(base_url=self._url, api_key=key, timeout=TIMEOUT_S, transport=self._transport)
 
     def _individual_clients(self, dataset: str, people: Sequence[str]) -> list[Client]:
-        """A client for each, whose key is made when it is first needed."""
+        """A client for each of these people. Keys are made when they are first needed."""
         missing = [person for person in people if (dataset, person) not in self._individuals]
         if missing:
             for made in self._curator.principals.create_for(dataset=dataset, individuals=missing):
@@ -153,18 +153,18 @@ class RemoteService:
 
 
 def _interface() -> Call[object]:
-    """The document of the service's own interface."""
+    """The OpenAPI document of the service."""
     return (yield get("/openapi.json"))
 
 
 def _each(things: Iterable[_T], act: Callable[[_T], object]) -> None:
-    """One request for each thing, several at a time, because the service answers each at a fixed delay."""
+    """Call `act` for each thing, several at a time, because the service answers each request after a fixed delay."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(act, things))
 
 
 def _document(dataset: str, query: Query) -> Any:  # noqa: ANN401 - a written query
-    """The arguments of `ask`."""
+    """The arguments of the Python client's `ask`."""
     if isinstance(query.law, Laplace):
         select = histogram(COLUMN, values=[value for each in query.coordinates for value in each])
         return {"dataset": dataset, "select": select, "scale": query.law.size}
@@ -179,7 +179,7 @@ def _document(dataset: str, query: Query) -> Any:  # noqa: ANN401 - a written qu
 
 
 def _released(answer: Answer | APIStatusError) -> Released:
-    """An answer, or the refusal that a batch has in its place. Raises Refused."""
+    """The answer. Raises Refused for the refusal that a batch has in an answer's place."""
     if isinstance(answer, APIStatusError):
         raise answer
     return Released(
@@ -191,7 +191,7 @@ def _released(answer: Answer | APIStatusError) -> Released:
 
 
 def _units(rho: Decimal) -> int:
-    """Rho in units. Raises ValueError where it is no whole number of them."""
+    """The units of an amount in rho. Raises ValueError if they are no whole number."""
     units = Fraction(rho) * UNITS_PER_RHO
     if units.denominator != 1:
         raise ValueError(f"{rho} rho are no whole number of units")

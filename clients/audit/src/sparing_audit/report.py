@@ -15,12 +15,12 @@ NAME_WIDTH: Final = 18
 
 
 def as_text(report: AuditReport) -> str:
-    """Line by line: each check over all adversaries, each failed check of one, and the verdict."""
+    """The report line by line: each check over all adversaries, each failed check of a single one, and the verdict."""
     return "\n".join(map(printable, _lines(report))) + "\n"
 
 
 def as_json(report: AuditReport) -> str:
-    """Every check of every rule and adversary. Numbers that JSON has not, such as infinity, are null."""
+    """Every check of every rule and adversary. Numbers that JSON does not have, such as infinity, are null."""
     document = {
         "passed": report.passed,
         "victims": report.victims,
@@ -75,7 +75,7 @@ def _line(check: Check) -> str:
 
 
 def _summed_up(part: Part) -> Iterator[str]:
-    """The least likely check that passed, of those of single adversaries by a p-value."""
+    """A line on the least likely p-value among the passed checks of single adversaries."""
     passed = [check for check in part.checks if check.adversary is not None and check.passed and check.bound == P_MIN]
     if passed:
         least = min(passed, key=lambda check: check.measured)

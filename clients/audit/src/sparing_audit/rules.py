@@ -1,7 +1,7 @@
 """Rules of admission: predicates over the mechanisms that would have been charged, the next one included.
 
-Sums of charges are the service's kind. The other two look as good and are refuted by `adversary`: the tests keep them
-out of the service.
+The service admits by sums of charges (`sum_within`). The other two rules look as good, but `adversary` refutes them.
+The tests keep them out of the service.
 """
 
 import math
@@ -13,10 +13,10 @@ import numpy as np
 from sparing_audit.mechanisms import Mechanism, renyi_charge
 
 Rule = Callable[[Sequence[Mechanism]], bool]
-"""A predicate of mechanisms that may be charged together; their order makes no difference."""
+"""A predicate that tells whether mechanisms may be charged together. Their order makes no difference."""
 
 SLACK = 1e-12
-"""A sum of charges may exceed its budget by this part of it, so that sums in another order are no other sums."""
+"""The relative excess over a budget that a sum of charges may have, so that the order of summation does not matter."""
 
 
 def sum_within(charge: Callable[[Mechanism], float], budget: float) -> Rule:
@@ -29,7 +29,7 @@ def sum_within(charge: Callable[[Mechanism], float], budget: float) -> Rule:
 
 
 def composed_within(epsilon: float, delta: float) -> Rule:
-    """Admit while the mechanisms, had they been chosen in advance, would be (epsilon, delta)-DP. Not a filter."""
+    """Admit while the mechanisms would be (epsilon, delta)-DP if they had been chosen in advance. Not a filter."""
 
     def admits(charged: Sequence[Mechanism]) -> bool:
         return max(composed_delta(charged, epsilon, direction) for direction in ("in", "out")) <= delta * (1 + SLACK)
@@ -38,9 +38,9 @@ def composed_within(epsilon: float, delta: float) -> Rule:
 
 
 def order_within(budgets: Mapping[float, float], *, needed: Callable[[Sequence[bool]], bool]) -> Rule:
-    """Admit while the Rényi budgets of enough orders hold.
+    """Admit while the Rényi budgets hold at all orders, or at any order, as `needed` says.
 
-    `needed` is `all`, which is a filter, or `any`, which is not: which order holds depends on the path.
+    With `all` this is a filter. With `any` it is not, because the order that holds depends on the path.
     """
 
     def admits(charged: Sequence[Mechanism]) -> bool:
@@ -55,7 +55,7 @@ def order_within(budgets: Mapping[float, float], *, needed: Callable[[Sequence[b
 
 
 def composed_delta(charged: Sequence[Mechanism], epsilon: float, direction: str) -> float:
-    """The exact delta at epsilon of mechanisms that were chosen in advance, in one direction."""
+    """The exact delta at epsilon, in one direction, of mechanisms that were chosen in advance."""
     laws = [each.laws(direction) for each in charged]
     p, q = (reduce(np.multiply.outer, (each[world] for each in laws), np.ones(())) for world in (0, 1))
     return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())

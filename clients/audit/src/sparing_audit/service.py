@@ -1,7 +1,7 @@
-"""The audit's view of a service: what it may ask of one, apart from how that is transported.
+"""The audit's view of a service: what the audit may ask of it, by whatever transport.
 
-`remote` speaks to a real service through its Python client; the tests have one in the same process that makes mistakes
-on purpose.
+`remote` speaks to a real service through its Python client. The tests have a service in the same process that makes
+mistakes on purpose.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,13 +16,13 @@ from sparing_audit.noise import Law
 Refused = APIStatusError
 Table = Literal["people", "rows"]
 Values = Sequence[tuple[str, int | None]]
-"""People by their keys, each with a value of the column `coordinate`; None is NULL, that is a blank record."""
+"""People by their keys, each with a value of the column `coordinate`. None is NULL, and stands for a blank record."""
 
 Receipts = Sequence[tuple[int, str, int]]
 """For each query its sequence, the outcome and the charge in units."""
 
 ANALYSTS: Final = 2
-"""How many analysts the audit asks as, numbered from 0."""
+"""The number of analysts as whom the audit asks, numbered from 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Offered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A weighted sum of some values of the column `coordinate` for each number of the answer.
+    """A query whose answer has, for each number, a weighted sum of values of the column `coordinate`.
 
     With Laplace noise it is a histogram of the table of people: each number counts one value.
     """
@@ -50,7 +50,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Released:
-    """An answer. `values` (d,) are in the unit of the weights, whole multiples of `grid`."""
+    """An answer. `values` (d,) are in the unit of the weights, as whole multiples of `grid`."""
 
     sequence: int
     values: Doubles
@@ -69,9 +69,9 @@ class Account:
 
 
 class Service(Protocol):
-    """A service under audit. Every method but `offered` raises Refused where the service does not accept the request.
+    """A service under audit. Every method but `offered` raises Refused if the service does not accept the request.
 
-    People are called by their keys. The datasets are the audit's own.
+    People are named by their keys. The datasets belong to the audit.
     """
 
     def offered(self) -> Offered:
@@ -80,14 +80,15 @@ class Service(Protocol):
     def register(self, dataset: str, *, rule: str, people: int, accounting: Accounting) -> Dataset:
         """Register a dataset with the budget of an accounting.
 
-        It has a table of people and one of rows, each with a column `coordinate` of twice as many values as people.
+        It has a table of people and a table of rows. The column `coordinate` of each has twice as many values as there
+        are people.
         """
 
     def upload(self, dataset: str, table: Table, values: Values) -> None:
-        """Add people, or rows of people."""
+        """Add people, or rows for people."""
 
     def ask(self, dataset: str, query: Query, *, analyst: int, key: str, reuse: bool = False) -> Released:
-        """Ask as one of the analysts under an idempotency key."""
+        """Ask a query as one of the analysts, under an idempotency key."""
 
     def ask_together(
         self, dataset: str, queries: Sequence[Query], *, analyst: int, keys: Sequence[str]
@@ -95,16 +96,16 @@ class Service(Protocol):
         """Ask several queries in one batch, without reuse."""
 
     def accounts(self, dataset: str) -> Mapping[str, Account]:
-        """Every account but those of erased people."""
+        """Every account except those of erased people."""
 
     def ledger(self, dataset: str) -> Mapping[int, tuple[int, int]]:
-        """How many individuals each query charged and left out, by sequence."""
+        """The numbers of individuals that each query charged and left out, by sequence."""
 
     def own_account(self, dataset: str, person: str) -> tuple[Account, Receipts]:
         """The account and the receipts that a person's own key reads."""
 
     def lower(self, dataset: str, limits: Mapping[str, int]) -> None:
-        """Have people lower their own limits, to so many units."""
+        """Have people lower their own limits to these, in units."""
 
     def set_paused(self, dataset: str, people: Sequence[str], *, is_paused: bool) -> None:
         """Have people pause, or end their pauses."""
@@ -113,7 +114,7 @@ class Service(Protocol):
         """Erase people's records."""
 
     def correct(self, dataset: str, values: Values) -> None:
-        """Put other coordinates into people's records."""
+        """Put new coordinates into people's records."""
 
     def close(self, dataset: str) -> None:
         """End the audit's use of a dataset."""

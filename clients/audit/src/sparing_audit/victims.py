@@ -1,4 +1,4 @@
-"""The people of an audit's dataset: whose victims they are, whether they are in the data, and what they would add."""
+"""The people of an audit's dataset: their adversaries, whether they are in the data, and what they would add."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,15 +13,16 @@ from sparing_audit.service import Table
 
 ROWS_MAX: Final = 4
 VICTIMS_MIN: Final = 8 * len(ADVERSARIES)
-"""So few say little; the audit needs thousands."""
+"""The fewest victims that an audit accepts. They show little: an audit needs thousands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Victims:
     """The victims (n of them), by place. Each has a coordinate of its own, and a second one for a corrected record.
 
-    A blank victim is registered with an empty record. The audit follows what it would add if it were in the data, and
-    what of that its filter would let through: that is the vector whose presence the adversary guesses.
+    A blank victim is registered with an empty record. The audit follows what this victim would add if it were in the
+    data, and how much of that the audit's filter would let through. The adversary guesses whether that vector is
+    present.
     """
 
     keys: tuple[str, ...]
@@ -46,17 +47,17 @@ class Victims:
         return np.flatnonzero((self.adversary == ROWS) == (table == "rows"))
 
     def weights(self, places: Places, lengths: Places) -> tuple[Mapping[int, int], ...]:
-        """The weights at which each victim adds its length: of a corrected record another than of the old one."""
+        """The weights by which each victim adds its length. They differ for a corrected record."""
         return tuple(map(self._weights_of, places.tolist(), lengths.tolist()))
 
     def people(self, places: Sequence[int]) -> list[tuple[str, int | None]]:
-        """The values of the table of people for these victims: a coordinate, or None for a blank one."""
+        """These victims' rows for the table of people, each with its coordinate, or None for a blank victim."""
         second = len(self.keys) * self.is_corrected
         is_there = self.is_in & (self.adversary != ROWS)
         return [(self.keys[place], place + int(second[place]) if is_there[place] else None) for place in places]
 
     def all_rows(self) -> list[tuple[str, int]]:
-        """The rows of the table of rows."""
+        """All rows for the table of rows."""
         places = self.in_table("rows")
         return [
             (self.keys[place], place) for place in places[self.is_in[places]].tolist() for _ in range(self.rows[place])
@@ -72,7 +73,9 @@ class Victims:
 
 
 def drawn_victims(count: int, rng: np.random.Generator, names: Iterable[str] = ADVERSARIES) -> Victims:
-    """Choose victims evenly among the adversaries; a random half of each one's, rounded down, are in the data.
+    """Divide victims evenly among the adversaries.
+
+    A random half of each adversary's victims, rounded down, is in the data.
 
     Raises ValueError for fewer than VICTIMS_MIN.
     """
