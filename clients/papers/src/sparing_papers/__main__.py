@@ -53,7 +53,7 @@ SEED: Final = 20260218
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Draw what is wished."""
+    """Draw the figures that the arguments ask for."""
     wished = _options().parse_args(arguments)
     console = Console(stderr=True)
     figures = [each for each in FIGURES if not wished.only or each.name in wished.only]

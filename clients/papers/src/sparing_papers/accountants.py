@@ -1,8 +1,8 @@
 """The steps that one (epsilon, delta) admits by each accountant, of a full batch and of Poisson samples.
 
-Three workloads have the same signal over the same noise: everybody at sigma 100, a tenth at 10, a hundredth at 1; the
-fourth is a hundredth at 2. A comparison of steps that are fixed beforehand, of which only those without sampling are
-filters (docs/natural-filters.md).
+Three workloads have the same signal over the same noise: everybody at sigma 100, a tenth at sigma 10, a hundredth at
+sigma 1. The fourth is a hundredth at sigma 2. The steps that are compared are fixed beforehand. Only the accountants
+without sampling are filters (docs/natural-filters.md).
 """
 
 from decimal import Decimal
@@ -23,7 +23,7 @@ WORKLOADS: Final = {
     "q = .01": (1.0, 0.01),
     "q = .01, half": (0.5, 0.01),
 }
-"""Mu, norm over sigma, and the probability of being sampled."""
+"""Mu, which is norm over sigma, and the probability of being sampled, by workload."""
 WORDS: Final = {
     "simple_conversion": ("Rényi, B* or Fact 2.4", TEAL),
     "optimal_conversion": ("Rényi, CKS", ORANGE),
@@ -38,7 +38,7 @@ TITLES: Final = {
     "q = .01, half": "q = .01, σ = 2",
 }
 SHOWN_MAX: Final = (980, 980, 980, 3500)
-"""The ends of the axes, with room for the numbers: one for the workloads of equal signal, and one for the last."""
+"""The ends of axes, with room for the numbers: one for the three workloads of equal signal, another for the last."""
 
 
 @tabulated("workload", "accountant", "steps")
@@ -50,7 +50,7 @@ def compute_admitted(request: Request) -> Rows:
 
 
 def draw_admitted(figure: Figure, table: Table) -> None:
-    """A panel for each workload, a bar for each accountant; the approximation is an outline."""
+    """Draw a panel for each workload, with a bar for each accountant; the approximation is an outline."""
     panels = figure.subplots(1, len(WORKLOADS), sharey=True)
     places = range(len(WORDS))[::-1]
     for axes, name, shown_max in zip(panels, WORKLOADS, SHOWN_MAX, strict=True):

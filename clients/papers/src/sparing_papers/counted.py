@@ -17,13 +17,13 @@ __all__ = ["Served", "answers_until_left_out", "served"]
 
 BATCH: Final = 256
 ENVIRONMENT: Final = {"SPARING_RELEASE_SLOT_MS": "0", "SPARING_DRAIN_NOTICE_MS": "0", "SPARING_LOG": "json"}
-"""Settings for a service that is not attacked by time, and that no balancer has to see end."""
+"""Settings for a service whose timing nobody attacks, and whose end no load balancer has to notice."""
 TABLES: Final = {"people": {"kind": "individuals", "key": "person_id", "columns": {}}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """A service that runs: its address, a curator's key, and the settings with which its store can be opened."""
+    """A running service: its address, a curator's key, and the settings with which its store can be opened."""
 
     url: str
     key: str
@@ -32,7 +32,7 @@ class Served:
 
 @contextmanager
 def served() -> Iterator[Served]:
-    """A service with servers and a home of its own, removed at the end."""
+    """A service with its own servers and its own home, which are removed at the end."""
     folder = Path(tempfile.mkdtemp(prefix="sparing-papers-"))
     folder.chmod(0o711)  # as root, another account runs the database and passes through here
     try:
@@ -73,7 +73,7 @@ def _register(curator: Client, name: str, promised: Mapping[str, Any]) -> None:
 
 
 def _answers(curator: Client, analyst: Client, name: str, sigma: float) -> int:
-    """Ask until a query leaves the individual out; equal queries charge it up to there, and none after."""
+    """Ask until a query leaves the individual out, and return how many have charged it. All queries are equal."""
     question: QueryRequest = {"dataset": name, "sigma": sigma, "reuse": False}
     while True:
         for answer in analyst.queries.batch([question] * BATCH):

@@ -1,12 +1,12 @@
 """Feldman and Zrnic 2021, Algorithm 3: full-batch gradient descent in which each individual pays for its own gradient.
 
-A gradient is shortened to the clip C and to the root of what its individual has left of the squared norm budget. Noise
-of standard deviation sigma C is drawn once for a step; the algorithm as printed would draw it once for each
-individual. The parameters after B_norm / C^2 steps are those of private descent without a filter: until then no
-individual can be short of its budget.
+A gradient is shortened to the clip C, and to the root of what its individual has left of the squared norm budget. Noise
+of standard deviation sigma C is drawn once for each step. (The algorithm as printed would draw it once for each
+individual.) Up to B_norm / C^2 steps the parameters are those of private descent without a filter, because until then
+no individual can be short of its budget.
 
-The model is linear, a softmax or a logistic regression: the gradient of an individual is (prediction - label) times
-its features, and its norm the product of both norms.
+The model is linear, a softmax or a logistic regression. The gradient of an individual is (prediction - label) times its
+features. The norm of the gradient is the product of both norms.
 """
 
 import math
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 BLOCK: Final = 1000
-"""Individuals whose features are worked on at a time."""
+"""The number of individuals whose features are worked on at a time."""
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -43,7 +43,7 @@ Labels = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearLoss:
-    """The cross-entropy of a linear model, by functions of features (n, d), labels (n,) and parameters (rows, d)."""
+    """The cross-entropy of a linear model, as functions of features (n, d), labels (n,) and parameters (rows, d)."""
 
     rows: int  # of the parameters
     errors: Callable[[Floats, Labels, Doubles], Floats]  # (n, rows): prediction less label
@@ -62,18 +62,18 @@ class Descent:
 
     @property
     def certified(self) -> int:
-        """The steps in which every gradient may have the length of the clip."""
+        """The number of steps that the budget pays for if every gradient is as long as the clip."""
         return math.floor(self.budget / self.clip**2 * (1 + 1e-12))
 
     @property
     def rho(self) -> float:
-        """The zCDP of all steps: Proposition 5.1."""
+        """The zCDP of all steps, by Proposition 5.1."""
         return self.budget / (2 * self.noise**2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """A descent that was made."""
+    """The result of a descent."""
 
     parameters: dict[int, Doubles]  # (classes, d) by the number of steps before
     spent: dict[int, Doubles]  # (n,) squared lengths in all, by the same
@@ -89,10 +89,10 @@ def fit(
     kept: Iterable[int] = (),
     tell: Callable[[float], None] = lambda _: None,
 ) -> Fit:
-    """Descend from zero. `kept` are numbers of steps after which the state is kept, beside the last one.
+    """Descend from zero. The state is kept after the numbers of steps in `kept`, and at the end.
 
-    The loss is that of a softmax regression of ten classes, unless another is given.
-    `tell` is called with the share of the steps that is done. Equal seeds give equal fits on one machine, bit by bit.
+    The loss is that of a softmax regression of ten classes, unless another is given. `tell` is called with the share of
+    steps done. Equal seeds give equal fits on one machine, bit by bit.
     """
     model, source = loss or SOFTMAX, np.random.default_rng(seed)
     lengths = np.sqrt(np.einsum("ij,ij->i", data.train, data.train, dtype=np.float64))
@@ -116,9 +116,9 @@ def fit(
 def _summed(
     data: Labelled, loss: LinearLoss, lengths: Doubles, parameters: Doubles, room: Doubles, clip: float
 ) -> tuple[Doubles, Doubles]:
-    """The sum of all gradients, each as long as its clip and its room allow, and the room that is left.
+    """The sum of all gradients, each as long as clip and room allow, and the room that is left.
 
-    Block by block: the features of one stay in the cache between both products.
+    It goes block by block, so that a block's features stay in the processor's cache for both of its products.
     """
     total, left = np.zeros_like(parameters), np.empty_like(room)
     for start in range(0, len(room), BLOCK):
@@ -140,9 +140,10 @@ def percent_right(features: Floats, labels: Labels, parameters: Doubles) -> floa
 
 
 def area_under_curve(features: Floats, labels: Labels, parameters: Doubles) -> float:
-    """The chance that one of label 1 has a higher score than one of label 0, equal scores counted half.
+    """The chance that a row of label 1 has a higher score than a row of label 0; equal scores count half.
 
-    By ranks (Mann and Whitney 1947), equal scores at the mean of their ranks. Raises ValueError where a label lacks.
+    It is found by ranks (Mann and Whitney 1947), where equal scores have the mean of their ranks. Raises ValueError if
+    a label is missing.
     """
     positives = int(np.count_nonzero(labels == 1))
     negatives = len(labels) - positives
@@ -155,7 +156,7 @@ def area_under_curve(features: Floats, labels: Labels, parameters: Doubles) -> f
 
 
 def losses(features: Floats, labels: Labels, parameters: Doubles) -> Doubles:
-    """The cross-entropy (n,) of each image."""
+    """The cross-entropy of each image, (n,)."""
     right = softmax(features, parameters)[np.arange(len(labels)), labels]
     return -np.log(np.maximum(right.astype(np.float64), 1e-12))
 

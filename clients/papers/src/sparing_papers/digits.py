@@ -1,7 +1,8 @@
 """MNIST from a file of the reader's own, as public features of each image: the repository ships no images.
 
 The file is an archive of numpy with `train_images` (n, 28, 28) of bytes, `train_labels`, `test_images` and
-`test_labels`. A feature is worked out from one image alone, so that no individual's gradient depends on another.
+`test_labels`. The features of an image depend on that image alone, so that no individual's gradient depends on another
+individual.
 """
 
 from pathlib import Path
@@ -20,11 +21,11 @@ CLASSES: Final = 10
 CELLS: Final = 7
 DIRECTIONS: Final = 8
 STEP: Final = 2.0**-8
-"""The step of the features: 0 to 255 stand for 0 to 255/256."""
+"""The step of the features: the integers 0 to 255 stand for 0 to 255/256."""
 
 
 def read_digits(file: Path) -> Labelled:
-    """Features of edges of all images in a file. Raises OSError, and KeyError where the file lacks an array."""
+    """The edge features of all images in a file. Raises OSError, and KeyError if the file lacks an array."""
     with np.load(file) as held:
         train, test = (np.float32(STEP) * oriented(held[f"{part}_images"]) for part in ("train", "test"))
         labels = {part: held[f"{part}_labels"].astype(np.int64) for part in ("train", "test")}
@@ -32,7 +33,7 @@ def read_digits(file: Path) -> Labelled:
 
 
 def oriented(images: Images) -> Images:
-    """The strength of edges (n, 392) by cell and direction, beside that of the cells around, in 256 steps."""
+    """The strength of edges (n, 392) by cell and direction, relative to the cells around, in 256 steps."""
     return np.vstack([_oriented(images[start : start + 5000]) for start in range(0, len(images), 5000)])
 
 

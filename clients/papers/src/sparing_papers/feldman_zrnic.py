@@ -1,8 +1,9 @@
 """Feldman and Zrnic 2021: the filter of Theorem 4.8 beside Remark 4.4's, and the odometers of the first version's §5.
 
-The text of that section is not at hand (ours ends in the proof of its Theorem 4.5); it is restated from Koskela et al.
-2023, C.5. Steps of pure DP in the picture of filters have epsilon 0.01 each, such as the counts of one individual under
-Laplace noise with a scale of 100; they are priced as any 0.01-DP step (rho is epsilon^2 / 2), and as Laplace noise.
+The text of that section is not at hand, since our copy ends in the proof of its Theorem 4.5. It is restated from
+Koskela et al. 2023, C.5. In the picture of filters each step of pure DP has epsilon 0.01, as counts of one individual
+under Laplace noise with a scale of 100 have. The steps are priced twice: as any 0.01-DP steps (rho is epsilon^2 / 2),
+and as Laplace noise.
 """
 
 import math
@@ -30,18 +31,18 @@ __all__ = ["FIGURES", "counter_reading", "discretised_reading", "rogers_steps"]
 
 STEP_EPSILON: Final = Fraction(1, 100)
 SCALE: Final = 2.0**20
-"""The scale of Laplace noise in steps of the grid; a hundredth of it is one individual's number."""
+"""The scale of Laplace noise, in steps of the grid. An individual's number is a hundredth of it."""
 ANY_STEP_UNITS: Final = math.ceil(STEP_EPSILON**2 / 2 * UNITS_PER_RHO)
 EPSILON_MAX: Final = 1.0
 
 
 def laplace_units(accounting: Accounting) -> int:
-    """The service's charge of a 0.01-DP step of Laplace noise, in units."""
+    """The service's charge, in units, for a 0.01-DP step of Laplace noise."""
     return laplace_worst_case_units(round(float(STEP_EPSILON) * SCALE) ** 2, SCALE, accounting.laplace_prices)
 
 
 def rogers_steps(epsilon: float, delta: float, step: float) -> int:
-    """The steps of epsilon `step` before the filter of Rogers et al. halts, as Feldman and Zrnic print it in §4.3."""
+    """The number of `step`-DP steps before the filter of Rogers et al. halts, as Feldman and Zrnic print it in §4.3."""
     log = math.log(1 / delta)
     steps_max = math.ceil(2 * epsilon / (step * math.expm1(step)))
     constant = epsilon**2 / (28.04 * log)
@@ -90,7 +91,7 @@ TITLES: Final = {"Gaussian": "Counts with Gaussian noise, σ = 100", "pure": "St
 
 
 def draw_filters(figure: Figure, table: Table) -> None:
-    """A panel for each kind of step."""
+    """Draw a panel for each kind of step."""
     for axes, (noise, title) in zip(figure.subplots(1, 2), TITLES.items(), strict=True):
         for (kind, name), (words, colour, line) in LABELS.items():
             if kind == noise:
@@ -112,18 +113,18 @@ STEP_RHO: Final = 0.005
 CHARGES: Final = 60
 NOMINAL: Final = (0.1, 0.01, 0.001)
 SPENT: Final = (1e-4, 100.0)
-"""The range of spent totals in which a reader looks for a high loss."""
+"""The range of spent totals in which a reader of the odometer looks for a high loss."""
 
 
 def discretised_reading(spent: float, step: float) -> float:
-    """The odometer's reading: the spent total, rounded up to a whole number of steps."""
+    """The odometer's reading, which is the spent total rounded up to whole steps."""
     return step * math.ceil(spent / step)
 
 
 def counter_reading(charges: Sequence[float], step: float) -> list[float]:
-    """The papers' reading after each charge: a counter that begins again from zero when it would cross the step.
+    """The papers' reading after each charge: a counter that begins again from zero before it would exceed the step.
 
-    Raises ValueError for a charge above the step, for which the papers have no reading.
+    Raises ValueError for a charge above the step, for which the papers define no reading.
     """
     if max(charges, default=0) > step:
         raise ValueError("a charge is above the step of the odometer")
@@ -151,11 +152,11 @@ def compute_odometers(request: Request) -> Rows:
 
 
 def exceeded_shares(source: np.random.Generator, request: Request) -> dict[str, NDArray[np.float64]]:
-    """The share of paths on which the loss exceeds a bound, for each nominal delta.
+    """The share of paths on which the loss exceeds a bound, by name of the bound and for each nominal delta.
 
     The loss of Gaussian answers is a Brownian motion with drift 1 and variance 2 in the spent total. `at some time` is
-    the naive bound spent + 2 sqrt(spent ln(1 / delta)) at any of the totals looked at; `at one time` is the same at
-    the last of them; `levels` is the service's time-uniform bound, with the largest total as its budget.
+    the naive bound spent + 2 sqrt(spent ln(1 / delta)) at any of the totals looked at. `at one time` is the same bound
+    at the last total only. `levels` is the service's time-uniform bound, with the largest total as its budget.
     """
     paths, looks = (2_000, 500) if request.quick else (40_000, 4_000)
     totals = np.geomspace(*SPENT, looks)
@@ -180,7 +181,7 @@ def _level_bound(total: float, budget: int, delta: float) -> float:
 
 
 def draw_odometers(figure: Figure, table: Table) -> None:
-    """Readings to the left, shares to the right."""
+    """Draw the readings on the left and the shares on the right."""
     readings, shares = figure.subplots(1, 2, width_ratios=[1.15, 1])
     _draw_readings(readings, table)
     _draw_shares(shares, table)

@@ -1,13 +1,14 @@
 """Feldman and Zrnic 2021, §5.1: private gradient descent on MNIST with and without the filter (Algorithm 3).
 
-The paper trains a network of 26,010 parameters, and its text at hand says no more of the settings than that they were
-tuned. Here the model is a softmax regression on 392 public features of edges. The matrix products alone of one step of
-the network over 60,000 images take 5 s of a core in numpy, and twelve cells of ten trials some 15,000 steps: a day.
+The paper trains a network of 26,010 parameters. The text at hand says of the settings only that they were tuned. Here
+the model is a softmax regression on 392 public features of edges. The network would take a day: the matrix products
+alone of one step over 60,000 images take 5 s of a core in numpy, and twelve cells of ten trials have some 15,000 steps.
 
-Clip, number and length of steps were chosen on 10,000 of the training images, with the other 50,000 as individuals, as
-was the number of steps with the filter; the choice is not charged, as in the paper. `suboptimal` is as there: a clip of
-1.5 times the chosen one (2 times at epsilon 1), with equal noise and as many fewer steps without the filter. `above` is
-ours: a clip above the norm of every gradient, and the noise with which three steps use the budget up without a filter.
+Clip, number and length of steps, and the number of steps with the filter, were chosen on 10,000 of the training images,
+with the other 50,000 as individuals. As in the paper, the choice is not charged. `suboptimal` is as in the paper: a
+clip of 1.5 times the chosen one (2 times at epsilon 1), with equal noise and accordingly fewer steps without the
+filter. `above` is ours: a clip above the norm of every gradient, and noise at which three steps without a filter use up
+the budget.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +36,7 @@ TRIALS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The settings of one cell. Without the filter a descent ends with the certified steps."""
+    """The settings of one cell. Without the filter, a descent ends after the certified steps."""
 
     clip: float
     rate: float
@@ -70,11 +71,11 @@ PRINTED: Final[Mapping[tuple[str, Regime], tuple[float, float, float, float]]] =
     ("0.5", "suboptimal"): (92.07, 2.07, 94.30, 0.58),
     ("1.0", "suboptimal"): (94.45, 0.45, 95.33, 0.34),
 }
-"""The paper's table, in percent: without the filter and its deviation, with the filter and its deviation."""
+"""The paper's table, in percent: accuracy and its deviation without the filter, and both with the filter."""
 
 
 def descent(epsilon: str, regime: Regime, *, steps: int | None = None) -> Descent:
-    """The settings of one cell: B-zCDP of (epsilon, 1e-5) is spent by the certified steps at the chosen clip."""
+    """The settings of one cell: at the chosen clip, the certified steps spend the zCDP budget of (epsilon, 1e-5)."""
     chosen = CHOSEN[epsilon, regime]
     rho = ConcentratedAccounting().budget_units(epsilon=Decimal(epsilon), delta=DELTA) / UNITS_PER_RHO
     budget = chosen.steps_of_budget * chosen.clip_of_budget**2
@@ -117,7 +118,7 @@ def compute_figure_1(request: Request) -> Rows:
 
 
 def draw_table(figure: Figure, table: Table) -> None:
-    """A line for each cell, from without the filter to with it; ours and the paper's below each other."""
+    """Draw a line for each cell, from the accuracy without the filter to that with it, for here and for the paper."""
     panels = figure.subplots(1, 3)
     titles = ("Clip as chosen", "1.5 times it (ε = 1: twice)", "Above every norm")
     for axes, regime, title in zip(panels, REGIMES, titles, strict=True):
@@ -145,7 +146,7 @@ def _cell(axes: Axes, height: float, numbers: Sequence[float], colour: str) -> N
 
 
 def draw_figure_1(figure: Figure, table: Table) -> None:
-    """A panel for each epsilon."""
+    """Draw a panel for each epsilon."""
     panels = figure.subplots(1, 2, sharey=True)
     for axes, epsilon in zip(panels, ("0.3", "0.5"), strict=True):
         for regime, colour in (("tuned", BLUE), ("suboptimal", ORANGE)):

@@ -25,20 +25,20 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows under a header; the drawing reads nothing else."""
+    """Rows of cells under a header. A drawing reads nothing else."""
 
     header: tuple[str, ...]
     rows: Sequence[tuple[Cell, ...]]
 
     def series(self, *key: Cell) -> list[tuple[float, ...]]:
-        """The numbers behind a key, row by row. Raises KeyError where no row begins with it."""
+        """The numbers after a key, row by row. Raises KeyError if no row begins with the key."""
         found = [row[len(key) :] for row in self.rows if row[: len(key)] == key]
         if not found:
             raise KeyError(key)
         return [tuple(float(cell) for cell in row) for row in found]
 
     def columns(self, *key: Cell) -> list[tuple[float, ...]]:
-        """The numbers behind a key, column by column. Raises as `series` does."""
+        """The numbers after a key, column by column. Raises KeyError if no row begins with the key."""
         return list(zip(*self.series(*key), strict=True))
 
 
@@ -57,7 +57,7 @@ def tabulated(*header: str) -> Callable[[Callable[P, Iterable[tuple[Cell, ...]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """The wishes of a reader, and where progress is told."""
+    """The wishes of a reader, and the function to which progress is reported."""
 
     seed: int
     quick: bool  # coarser, for a test: seconds instead of minutes
@@ -78,7 +78,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperFigure:
-    """One figure or table."""
+    """One figure or table of a paper."""
 
     name: str  # of its files
     title: str  # with the place in the paper

@@ -1,8 +1,8 @@
 """Koskela, Tobaben and Honkela 2023, appendix C.4: Rényi beside Gaussian accounting, for counts at sigma 100.
 
-Curves of both are the service's: an individual's total of k answers in units, and the delta that it promises. The
-authors' published script takes the least delta of the whole orders from 2 to 32; of all orders it is no larger, and
-the service's zCDP budgets use all. Both are drawn.
+The curves of both are the service's: what k answers charge an individual, in units, and the delta that this total
+promises. The authors' published script takes the least delta of the whole orders from 2 to 32. The least delta over all
+orders is no larger, and the service's zCDP budgets use all orders. Both are drawn.
 
 Figure 5's curves are budgets divided by the price of a count. The marks on them are counted: a running service answers
 counts of one individual until it leaves that individual out.
@@ -27,7 +27,7 @@ __all__ = ["ACCOUNTINGS", "FIGURES", "admitted_steps", "log_delta_of_all_orders"
 
 SIGMA: Final = 100.0
 STEP_UNITS: Final = worst_case_units(1, SIGMA)
-"""The charge of one count to an individual whom it counts, in units."""
+"""The charge of one count, in units, to an individual that it counts."""
 STEPS: Final = 420
 STEPS_COMPARED: Final = (300, 500, 900)
 STEPS_MAX: Final = 600
@@ -47,7 +47,7 @@ COUNTED: Final = {
     True: [("0.8", "gdp"), ("0.8", "zcdp"), ("0.8", "zcdp, simple"), ("0.81563", "gdp"), ("0.81563", "zcdp")],
     False: [(epsilon, name) for epsilon in ("0.2", "0.4", "0.6", "0.8", "0.81563") for name in STATED],
 }
-"""Epsilon and accounting of the datasets that a service counts answers of, quick or not."""
+"""The epsilons and accountings of the datasets in which a service counts answers, by whether the run is quick."""
 
 
 def admitted_steps(accounting: Accounting, epsilon: Decimal, step_units: int = STEP_UNITS) -> int:
@@ -56,9 +56,10 @@ def admitted_steps(accounting: Accounting, epsilon: Decimal, step_units: int = S
 
 
 def log_delta_of_all_orders(steps: int, epsilon: float) -> float:
-    """The logarithm of the least delta that Lemma C.4 gives for so many counts, over all orders above 1.
+    """The logarithm of the least delta that Lemma C.4 gives for `steps` counts, over all orders above 1.
 
-    The order is where (2 a - 1) rho + ln(1 - 1/a) is epsilon: the slope of the bound, which rises with the order.
+    The best order a is where (2 a - 1) rho + ln(1 - 1/a) equals epsilon. The left side is the slope of the bound, which
+    rises with the order.
     """
     rho = steps * STEP_UNITS / 2**40
     low, high = 1.0, 2.0
@@ -74,12 +75,12 @@ def log_delta_of_all_orders(steps: int, epsilon: float) -> float:
 
 
 def log_delta_of_whole_orders(steps: int, epsilon: float) -> float:
-    """The logarithm of the least delta over the whole orders from 2 to 32, as in the authors' script."""
+    """The logarithm of the least delta for `steps` counts over whole orders from 2 to 32, as in the authors' script."""
     return min(0.0, *(_log_delta(steps, order, epsilon) for order in WHOLE_ORDERS))
 
 
 def log_delta_of_gaussian(steps: int, epsilon: float) -> float:
-    """The logarithm of the delta of Corollary C.2 for so many counts."""
+    """The logarithm of the delta that Corollary C.2 gives for `steps` counts."""
     return math.log(delta_of_mu(epsilon, mu_of_units_exactly(steps * STEP_UNITS)))
 
 
@@ -110,12 +111,12 @@ def _curves(request: Request, steps: Sequence[int], epsilon_max: float) -> Rows:
 
 
 def compute_figure_3(request: Request) -> Table:
-    """Delta by epsilon after 420 counts."""
+    """The delta by epsilon after 420 counts."""
     return _curves(request, [STEPS], 0.9)
 
 
 def compute_figure_4(request: Request) -> Table:
-    """Delta by epsilon after 300, 500 and 900 counts."""
+    """The delta by epsilon after 300, 500 and 900 counts."""
     return _curves(request, STEPS_COMPARED, 1.1)
 
 
@@ -134,7 +135,7 @@ def compute_figure_5(request: Request) -> Rows:
 
 
 def draw_figure_3(figure: Figure, table: Table) -> None:
-    """Both curves, and the gap at a delta of 1e-5."""
+    """Draw both curves, and the gap between them at a delta of 1e-5."""
     axes = figure.subplots()
     _curve(axes, table, STEPS, BLUE)
     ((rdp, delta),) = table.series("rdp at 1e-5", STEPS)
@@ -150,7 +151,7 @@ def draw_figure_3(figure: Figure, table: Table) -> None:
 
 
 def draw_figure_4(figure: Figure, table: Table) -> None:
-    """Three pairs of curves."""
+    """Draw three pairs of curves."""
     axes = figure.subplots()
     for steps, colour in zip(STEPS_COMPARED, (TEAL, BLUE, INK), strict=True):
         _curve(axes, table, steps, colour)
@@ -175,7 +176,7 @@ def draw_figure_4(figure: Figure, table: Table) -> None:
 
 
 def draw_figure_5(figure: Figure, table: Table) -> None:
-    """A staircase for each accounting, and marks of the answers that were counted."""
+    """Draw a staircase for each accounting, and marks for the answers that were counted."""
     axes = figure.subplots()
     for name, colour, words in (
         ("gdp", BLUE, "Gaussian"),

@@ -36,7 +36,7 @@ CERTIFIED: Final = 50
 STEPS: Final = 100
 LOOKS: Final = range(0, STEPS + 1, 5)
 FIRST_SHOWN: Final = 25
-"""The first step whose accuracy and loss are shown: those of earlier steps would hide all others."""
+"""The first step whose accuracy and loss are shown. The larger changes of earlier steps would hide the later ones."""
 BINS: Final = 44
 OTHERS: Final = "#c3cad4"
 COLOURS: Final = {0.5: GREY, 1.0: BLUE, 2.0: TEAL, 5.0: ORANGE}
@@ -44,7 +44,7 @@ COLOURS: Final = {0.5: GREY, 1.0: BLUE, 2.0: TEAL, 5.0: ORANGE}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """How well parameters predict a test set."""
+    """A measure of how well parameters predict a test set."""
 
     name: str  # of its rows in a table
     of: Callable[[NDArray[np.float32], NDArray[np.int64], NDArray[np.float64]], float]  # features, labels, parameters
@@ -54,7 +54,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """A data set, a model of it, its groups, and the settings that were chosen on a part of the training set."""
+    """A data set, its model and groups, and the settings that were chosen on a part of the training set."""
 
     data: Callable[[Request], Labelled]
     loss: LinearLoss
@@ -70,7 +70,10 @@ class Experiment:
 
 
 def descent(experiment: Experiment, epsilon: str, factor: float) -> Descent:
-    """Fifty steps at the chosen clip times the factor spend a budget of GDP; noise grows with the clip."""
+    """Settings by which fifty steps, at the chosen clip times the factor, spend a GDP budget.
+
+    Noise grows with the clip.
+    """
     rho = GAUSSIAN.budget_units(epsilon=Decimal(epsilon), delta=DELTA) / UNITS_PER_RHO
     clip = experiment.clip * factor
     budget = CERTIFIED * clip**2
@@ -81,13 +84,13 @@ def descent(experiment: Experiment, epsilon: str, factor: float) -> Descent:
 def epsilon_shares(found: Fit, settings: Descent, epsilon_max: float) -> list[tuple[float, float]]:
     """The share of individuals by their own epsilon after the certified steps: (right edge of a bin, share).
 
-    Each is the epsilon at 1e-5 of Gaussian DP with mu = sqrt(spent) / noise.
+    An individual's own epsilon is that of Gaussian DP at delta 1e-5 with mu = sqrt(spent) / noise.
     """
     return shares_of_rho(found.spent[settings.certified] / (2 * settings.noise**2), epsilon_max)
 
 
 def shares_of_rho(rho_spent: NDArray[np.float64], epsilon_max: float) -> list[tuple[float, float]]:
-    """The share of individuals by their own epsilon, found from spent totals (n,); the edges are turned into rho."""
+    """The share of individuals by own epsilon, from spent totals in rho (n,): (right edge of a bin, share)."""
     edges = [epsilon_max * number / BINS for number in range(1, BINS + 1)]
     # The last edge is the budget itself, of which floats may be a last digit above.
     limits = np.array([_rho_of(edge) for edge in edges[:-1]])
@@ -118,7 +121,7 @@ def compute_curves(experiment: Experiment, runs: Sequence[tuple[str, float]], re
 
 
 def compute_figure_2(experiment: Experiment, request: Request) -> Table:
-    """Mean losses and mean individual rho of each group, at the chosen clip."""
+    """The mean losses and the mean rho of individuals in each group, at the chosen clip."""
     found, settings = _run(experiment, request, EPSILON, 1.0)
     own = experiment.data(request)
     in_test = experiment.group_of(own.test, own.test_labels)
@@ -143,7 +146,7 @@ def compute_histograms(experiment: Experiment, request: Request) -> Rows:
 
 
 def draw_figure_2(experiment: Experiment, figure: Figure, table: Table) -> None:
-    """Three panels; the two groups of the least and the two of the largest mean charge are named."""
+    """Draw three panels. The two groups with the least mean charge and the two with the largest are named."""
     ends = sorted(experiment.groups, key=lambda name: table.series(name, CERTIFIED)[0][2])
     shown = {ends[0]: BLUE, ends[1]: TEAL, ends[-2]: INK, ends[-1]: ORANGE}
     titles = (f"Loss on {experiment.tests}", f"Loss on {experiment.trains}", "Mean charge")
@@ -162,7 +165,7 @@ def draw_figure_2(experiment: Experiment, figure: Figure, table: Table) -> None:
 
 
 def _apart(heights: list[float], axes: Axes) -> list[float]:
-    """Heights for labels, in the same order, at least a fifteenth of the axis from each other and within it."""
+    """Heights for labels within the axis, in the same order, at least a fifteenth of the axis from each other."""
     low, high = axes.get_ylim()
     gap = (high - low) / 15
     found = list(heights)
@@ -176,7 +179,7 @@ def _apart(heights: list[float], axes: Axes) -> list[float]:
 
 
 def draw_curves(measure: Measure, figure: Figure, table: Table) -> None:
-    """The measure to the left, active individuals to the right."""
+    """Draw the measure on the left and the active individuals on the right."""
     measured, actives = figure.subplots(1, 2)
     factors = [factor for factor in FACTORS if any(row[:2] == (measure.name, factor) for row in table.rows)]
     for axes, curve in ((measured, measure.name), (actives, "active")):
@@ -221,9 +224,9 @@ def draw_shares(axes: Axes, edges: Sequence[float], shares: Sequence[float], col
 def figures_of(
     experiment: Experiment, *, prefix: str, title: str = "", needs_digits: bool = False, share: float
 ) -> list[PaperFigure]:
-    """The five figures: `prefix` begins the names of their files, `title` ends their titles.
+    """The five figures of an experiment. `prefix` begins the names of their files, and `title` ends their titles.
 
-    `share` is the time of one descent, in that of a plain curve.
+    `share` is the time that one descent takes, as a multiple of a plain curve's.
     """
 
     def curves(name: str, *runs: tuple[str, float]) -> PaperFigure:

@@ -1,11 +1,11 @@
-"""Koskela, Tobaben and Honkela 2023, figure 1: the own epsilons of individuals in private descent on Poisson samples.
+"""Koskela, Tobaben and Honkela 2023, figure 1: individuals' own epsilons in private descent on Poisson samples.
 
-Their parameters: MNIST, 50 epochs of samples of 300 on average, sigma = 2, 1,000 individuals drawn at random, delta
-1e-6. The model is a softmax regression on 392 public features of edges instead of a small network, and the clip is that
-of the other figures in the place of their 5, which is in the unit of another gradient; a charge depends on the share of
-the clip alone. The rate was chosen on 10,000 training images that were kept out.
+The parameters are the paper's: MNIST, 50 epochs of samples of 300 on average, sigma = 2, 1,000 individuals drawn at
+random, delta 1e-6. The model is a softmax regression on 392 public features of edges instead of a small network. The
+clip is that of the other figures instead of the paper's 5, which is in the unit of another gradient. A charge depends
+only on the share of the clip. The rate was chosen on 10,000 training images that were kept out.
 
-Epsilons look back at steps that answers have chosen: they describe this run, and promise nobody anything
+The epsilons look back at steps that answers have chosen. They describe this run, and promise nobody anything
 (docs/natural-filters.md).
 """
 
@@ -33,13 +33,13 @@ CLIP: Final = 0.5
 RATE: Final = 1.0
 FOLLOWED: Final = 1000
 DELTA_SHOWN: Final = 1e-8
-"""The least delta of the curve; what the accountant adds for its numerics is far below it."""
+"""The least delta of the curve. The numerical error that the accountant adds is far below it."""
 BINS: Final = 26
 BIN: Final = 0.05
 
 
 def steps_of(run: PoissonRun, place: int) -> list[Steps]:
-    """The steps of the individual at this place of the followed, each at the mu of its cell."""
+    """The steps of the followed individual at this place, each at the mu of its cell."""
     counts, charged = run.own.counts[place], run.own.grid.charged
     rate = run.settings.sampling_rate
     return [Steps(float(charged[cell]), rate, int(counts[cell])) for cell in np.flatnonzero(counts) if cell]
@@ -91,7 +91,7 @@ def _curves(steps: list[Steps], points: int) -> Rows:
 
 
 def draw_figure_1(figure: Figure, table: Table) -> None:
-    """The curve to the left, histograms to the right."""
+    """Draw the curve on the left and histograms on the right."""
     curve, histogram = figure.subplots(1, 2)
     _draw_curve(curve, table)
     _draw_histograms(histogram, table)

@@ -1,11 +1,12 @@
 """The experiment of koskela_tabular.py through a running service: a private fit whose charges are the ledger's.
 
-`sparing.learn.LogisticRegression` asks one query for moments and 99 for gradients, each for a fiftieth of the budget in
-the worst case, so that the filter may begin after 50 of them, as in the figures. An individual that cannot pay is
-shortened to what it has left (the rule `clip`, Algorithm 3 of Feldman and Zrnic 2021). Then `active` is asked by group.
+`sparing.learn.LogisticRegression` asks one query for moments and 99 for gradients. Each costs a fiftieth of the budget
+in the worst case, so that the filter may begin after 50 queries, as in the figures. An individual that cannot pay has
+its gradient shortened to what it has left (the rule `clip`, Algorithm 3 of Feldman and Zrnic 2021). Then `active` is
+asked by group.
 
-The curator's accounts are read at the end, the ledger from the store, and every charge is worked out again in this
-process from the released parameters. The noise is the service's own and no seed repeats it.
+At the end the curator's accounts are read, and the ledger is read from the store. This process works out every charge
+again from the released parameters. The noise is the service's own, and no seed repeats it.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,13 +36,16 @@ __all__ = ["FIGURES", "Active", "Asked", "ServedFit", "compute", "fit_through_se
 NAME: Final = "people"
 QUICK_PEOPLE: Final = 800
 ACTIVE_SHARES: Final = (0.25, 0.5, 0.75)
-"""The shares of the budget that individuals have left."""
+"""The shares of the budget for which `active` is asked: how many individuals have at least this share left."""
 ACTIVE_COST: Final = 0.002
-"""The share of the budget that one query of `active` costs those whom it counts."""
+"""The share of the budget that one query of `active` costs each individual that it counts."""
 FEATURE_STEP: Final = 2.0**-10
-"""The step of the features in the service: the largest, between 1 and 2, has at most 2^11 steps. They are exact."""
+"""The step of the features in the service, at which they are exact.
+
+The largest are between 1 and 2: at most 2^11 steps.
+"""
 ARGUMENT_STEP: Final = 2.0**-10
-"""The step of a prediction's argument, in the service."""
+"""The step to which the service rounds a prediction's argument."""
 COLUMNS: Final[Mapping[str, object]] = {
     "income": {"type": "integer", "lower": INCOME_EDGES[0], "upper": INCOME_EDGES[-1]},
     "age": {"type": "integer", "lower": AGE_BOUNDS[0], "upper": AGE_BOUNDS[1]},
@@ -57,7 +61,7 @@ Units = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One query of the fit: its noise and grid, and the parameters (d,) of a gradient."""
+    """One query of the fit: its noise and grid, and for a gradient its parameters (d,)."""
 
     sigma: float
     grid: float
@@ -66,7 +70,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Active:
-    """The individuals of each bracket that have a share of the budget left."""
+    """The number of individuals in each bracket that have a share of the budget left."""
 
     answered: tuple[float, ...]  # by the service, with noise
     half_width: float  # of 95 %
@@ -90,7 +94,7 @@ class ServedFit:
 def fit_through_service(
     found: Served, people: People, *, certified: int, clip: float, tell: Callable[[float], None] = lambda _: None
 ) -> ServedFit:
-    """Fit with twice as many queries as use the budget up in the worst case. Raises SparingError."""
+    """Fit with twice as many queries as the budget pays for in the worst case. Raises SparingError."""
     with Client(base_url=found.url, api_key=found.key) as curator:
         _upload(curator, people)
         tell(0.2)
@@ -122,7 +126,7 @@ def fit_through_service(
 
 
 def _features() -> list[Any]:
-    """The features of `People.features`, in a query."""
+    """The features of `People.features`, as expressions of a query."""
     return [
         one_hot(col("income").bins(list(INCOME_EDGES))),
         feature((col("age") - 44) * (1 / 16)),
@@ -155,7 +159,7 @@ def _key(number: int) -> str:
 
 
 def _accounts(curator: Client) -> tuple[Units, int]:
-    """The spent units (n,) of all individuals in their order, and their limit."""
+    """The spent units (n,) of all individuals in their order, and the limit that they share."""
     rows = {each.key: each for each in curator.datasets.budgets(dataset=NAME, page_size=1000)}
     (limit,) = {each.budget_units for each in rows.values()}
     return np.array([rows[_key(number)].spent_units for number in range(len(rows))], dtype=np.int64), limit
@@ -171,7 +175,7 @@ def _active(curator: Client, analyst: Client, people: People, share: float) -> A
 
 
 def _ledger(found: Served, people: int) -> Units:
-    """The charges (n,) of each slot, added up over all entries of the ledger."""
+    """The charges of each slot (n,), added up over all entries of the ledger."""
     with open_service(found.settings) as opened:
         record = opened.store.dataset(NAME)
         if record is None:
@@ -187,11 +191,11 @@ def _ledger(found: Served, people: int) -> Units:
 def recomputed_units(people: People, found: ServedFit) -> tuple[Doubles, Doubles]:
     """Each individual's charges by the queries of the fit, in doubles, and how far off they may be: (n,), (n,) units.
 
-    The charge of a gradient is min(|error| |x|, clip)^2 / (2 sigma^2), at most what is left. The service rounds a
-    prediction's argument x theta to 2^-10, which moves the prediction by 2^-13 at most, and the error to a step s or,
-    where it is shortened, to less than one below; so a norm is off by at most delta = (2^-13 + s) |x| from the own one,
-    a charge by (2 norm delta + delta^2) / (2 sigma^2) and a unit, and a sum of charges by the sum of these. Moments
-    are exact but for the unit: features are whole steps.
+    The charge of a gradient is min(|error| |x|, clip)^2 / (2 sigma^2), and at most what is left. The service rounds
+    twice. It rounds a prediction's argument x theta to 2^-10, which moves the prediction by at most 2^-13. It rounds
+    the error to a step s or, where the error is shortened, down by less than a step. So a norm is off by at most delta
+    = (2^-13 + s) |x|, and a charge by (2 norm delta + delta^2) / (2 sigma^2) and a unit. A sum of charges is off by at
+    most the sum of these. Moments are off by at most the unit, because features are whole steps.
     """
     features = people.features.astype(np.float64)
     lengths = np.sqrt((features**2).sum(axis=1))
@@ -244,7 +248,7 @@ def compute(request: Request) -> Rows:
 
 
 def draw(figure: Figure, table: Table) -> None:
-    """Own epsilons to the left, `active` by bracket to the right."""
+    """Draw own epsilons on the left and `active` by bracket on the right."""
     histogram, active = figure.subplots(1, 2)
     _draw_histogram(histogram, table)
     _draw_active(active, table)
@@ -261,7 +265,7 @@ def _draw_histogram(axes: Axes, table: Table) -> None:
 
 
 def _draw_active(axes: Axes, table: Table) -> None:
-    """Points with half widths are answers; lines are the curator's accounts."""
+    """Draw answers as points with half widths, and the curator's accounts as lines."""
     places = range(len(BRACKETS))
     people = [table.series(f"people, {bracket}")[0][1] for bracket in BRACKETS]
     for number, (share, colour) in enumerate(zip(ACTIVE_SHARES, (TEAL, ORANGE, INK), strict=True)):

@@ -27,7 +27,7 @@ def choose(
 ) -> dict[tuple[float, float], float]:
     """The mean area under the curve after the certified steps, by clip and rate times clip, at (2.75, 1e-5).
 
-    On the last quarter of the training set, with the rest as individuals: the test set is not looked at.
+    It is measured on the last quarter of the training set, with the rest as individuals. The test set is not used.
     """
     kept = without_kept_out(data, round(TEST_SHARE * len(data.train)))
     reaches = list(reaches)
@@ -46,9 +46,9 @@ def choose(
 
 
 def changes(data: Labelled, runs: int) -> dict[float, tuple[float, float]]:
-    """The change by the steps after the certified ones, by clip factor: mean and standard error of so many noises.
+    """The change that the steps after the certified ones bring, by clip factor: mean and standard error of `runs` runs.
 
-    It is that of the area under the curve on the test set, at (2.75, 1e-5).
+    What changes is the area under the curve on the test set, at (2.75, 1e-5). Each run has its own noise.
     """
     found = {}
     for factor in FACTORS:

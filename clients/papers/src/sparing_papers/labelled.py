@@ -1,4 +1,4 @@
-"""Features and labels of a data set: those of the individuals, whom a fit protects, and those of a test set."""
+"""Features and labels of a data set: those of the individuals, which a fit protects, and those of a test set."""
 
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,7 @@ __all__ = ["Labelled", "without_kept_out"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labelled:
-    """The features (n, d) and labels (n,) of those who are protected, and of the test set, which no fit sees."""
+    """The features (n, d) and labels (n,) of the protected individuals, and of the test set, which no fit sees."""
 
     train: NDArray[np.float32]
     train_labels: NDArray[np.int64]
@@ -19,7 +19,7 @@ class Labelled:
 
 
 def without_kept_out(data: Labelled, kept_out: int) -> Labelled:
-    """The last `kept_out` of the training set in the place of the test set: settings are chosen on them."""
+    """The data with the last `kept_out` rows of the training set as the test set, on which settings are chosen."""
     return replace(
         data,
         train=data.train[:-kept_out],

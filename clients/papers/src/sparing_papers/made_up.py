@@ -11,7 +11,7 @@ FEATURES = 24
 
 
 def made_up_digits(seed: int, *, individuals: int = 3000, tests: int = 1000) -> Labelled:
-    """Clouds of ten classes that overlap a little, in 24 features."""
+    """Overlapping clouds of ten classes in 24 features."""
     source = np.random.default_rng([seed, 10])
     centres = source.normal(0, 0.55, (CLASSES, FEATURES))
     labels = [source.integers(0, CLASSES, count) for count in (individuals, tests)]

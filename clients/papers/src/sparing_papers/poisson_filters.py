@@ -1,11 +1,11 @@
-"""Filtered descent on Poisson samples, beyond the steps at which it would have to end without a filter. On MNIST.
+"""Filtered descent on Poisson samples of MNIST, beyond the steps at which it would have to end without a filter.
 
-Two filters with one promise, (1, 1e-5), and one noise: the Rényi divergence of one order (Feldman and Zrnic 2021,
-Theorem 4.5) and Gaussian DP (Koskela, Tobaben and Honkela 2023, Theorem 12). The order is one of the most certified
-steps. Without a filter a descent ends after those; up to there it is the filtered one of the same seed, bit by bit, so
-that it is no run of its own here.
+Two filters are compared with the same promise, (1, 1e-5), and the same noise: the Rényi divergence of one order
+(Feldman and Zrnic 2021, Theorem 4.5) and Gaussian DP (Koskela, Tobaben and Honkela 2023, Theorem 12). The order is the
+one that certifies the most steps. Without a filter, a descent ends after its certified steps. Up to there it equals the
+filtered descent of the same seed, bit by bit, so that it needs no run of its own.
 
-20,000 training images are drawn from all. The model is a softmax regression on 392 public features of edges; rates were
+20,000 training images are drawn from all. The model is a softmax regression on 392 public features of edges. Rates were
 chosen for each clip on 10,000 training images that were kept out, with other draws of 20,000.
 """
 
@@ -28,7 +28,7 @@ MULTIPLIER: Final = 8.0
 SAMPLED: Final = 0.25
 STEPS: Final = 240
 RATES: Final = {0.5: 24.0, 5.2: 2.0}
-"""By clip: the best one of the other figures, and one at which hardly any gradient is shortened."""
+"""The rates by clip: for the best clip of the other figures, and for one at which hardly any gradient is shortened."""
 FILTERS: Final[dict[str, PoissonFilter]] = {
     "order": RenyiFilter(order=18, epsilon=1, delta="1e-5"),
     "gdp": GaussianFilter(epsilon=1, delta="1e-5"),
@@ -42,11 +42,11 @@ WORDS: Final = {
     (5.2, "order"): ("clip 5.2, order 18", -0.08),
     (5.2, "gdp"): ("clip 5.2, Gaussian DP", 0.1),
 }
-"""By clip and filter: what stands beside the curve, and how far above it, in parts of everybody."""
+"""The words beside each curve, by clip and filter, and their height above the curve as a share of all individuals."""
 
 
 def settings_of(clip: float, steps: int = STEPS) -> PoissonDescent:
-    """A descent at one of the clips."""
+    """The settings of a descent at one of the clips."""
     return PoissonDescent(
         loss="softmax",
         classes=CLASSES,
@@ -95,7 +95,7 @@ def _rows(request: Request, drawn: np.ndarray, clip: float, name: str) -> Rows:
 
 
 def draw_filters(figure: Figure, table: Table) -> None:
-    """Wrong predictions to the left, active individuals to the right."""
+    """Draw wrong predictions on the left and active individuals on the right."""
     wrong, active = figure.subplots(1, 2)
     for clip, colour in COLOURS.items():
         for name, line in LINES.items():

