@@ -1,4 +1,4 @@
-"""The demo: 294 queries about the visitors of a web site, asked through the Python client and nothing else."""
+"""The demo: 294 queries about the visitors of a web site, asked only through the Python client."""
 
 from sparing_demo.demo import run_demo
 from sparing_demo.report import DemoReport

@@ -132,7 +132,10 @@ def _account(report: DemoReport) -> RenderableType:
 
 
 def _so_far(account: Account) -> str:
-    """The spent total, read as an epsilon, would promise too much: this bound holds whenever it is read."""
+    """The bound on the loss so far, in words.
+
+    It holds whenever it is read, as the spent total's own epsilon would not.
+    """
     if account.epsilon_so_far_time_uniform is None:
         return "no smaller bound holds so far"
     return f"so far the loss is within {account.epsilon_so_far_time_uniform:.3g}, whenever one looks"

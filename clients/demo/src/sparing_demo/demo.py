@@ -69,7 +69,7 @@ def run_demo(
 
 
 def _ask(client: Client, data: WebVisits, console: Console) -> tuple[Asked, float]:
-    """Every query with its answer, in the order asked, and how many seconds they took together."""
+    """Ask every query. Returns the answers in the order asked, and the seconds that they took together."""
     began = time.monotonic()
     with client, _progress(console, len(data.areas)) as heard:
         asked = list(ask_everything(client, data.areas, heard=heard))
@@ -113,13 +113,13 @@ def _write(report: DemoReport, out_dir: Path) -> DemoReport:
 
 
 def _keenest(data: WebVisits) -> str:
-    """The person with the most areas, whose budget ends first."""
+    """The person who visited the most areas, and whose budget therefore ends first."""
     return data.areas_visited.most_common(1)[0][0]
 
 
 @contextmanager
 def _progress(console: Console, total: int) -> Iterator[Callable[[Area, Answer], None]]:
-    """Shows the latest answer while the queries are asked; on anything but a terminal, nothing."""
+    """Show the latest answer while the queries are asked; show nothing if the output is no terminal."""
     columns = (TextColumn("Asking"), BarColumn(bar_width=30), MofNCompleteColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=total)

@@ -12,7 +12,7 @@ COLUMNS = (
 
 
 def write_csv(report: DemoReport, where: Path) -> None:
-    """All answers in the order asked, one a row."""
+    """Write all answers in the order asked, one in each row."""
     with where.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(COLUMNS)
@@ -24,7 +24,7 @@ def write_csv(report: DemoReport, where: Path) -> None:
 
 
 def write_json(report: DemoReport, where: Path) -> None:
-    """All figures of the report."""
+    """Write all figures of the report."""
     findings = {
         "dataset": report.dataset,
         "guarantee": {"epsilon": str(report.guarantee.epsilon), "delta": str(report.guarantee.delta)},

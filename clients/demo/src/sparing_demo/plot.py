@@ -142,7 +142,7 @@ def _active(axes: Axes, report: DemoReport) -> None:
 
 
 def _floor(report: DemoReport) -> float:
-    """The bottom of the picture of shares: in a tiny area one person left out is a large share, and no notices."""
+    """The lowest share that the picture shows, without tiny areas, in which one person left out is a large share."""
     shares = [result.active_share for result in report.results if result.truth >= TINY]
     return math.floor(20 * min(0.95, *shares)) / 20
 

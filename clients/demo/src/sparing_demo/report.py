@@ -1,4 +1,4 @@
-"""The findings of the demo, as numbers. Pure: nothing here talks to the service or draws."""
+"""The findings of the demo, as numbers. Nothing here talks to the service or draws."""
 
 import math
 from collections import Counter
@@ -14,7 +14,7 @@ from sparing_demo.strategy import topic_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AreaResult:
-    """One query: what the analyst got, and what only the curator can set beside it."""
+    """One query: the answer that the analyst got, beside numbers that only the curator knows."""
 
     number: int  # 1 for the query asked first
     area: Area
@@ -34,23 +34,26 @@ class AreaResult:
 
     @property
     def is_inside(self) -> bool:
-        """Tell whether the error bar covers the truth: less often than it says, as left-out people are missing."""
+        """Tell whether the error bar covers the truth.
+
+        It fails more often than stated, because left-out people are missing.
+        """
         return abs(self.error) <= self.half_width_95
 
     @property
     def is_inside_counted(self) -> bool:
-        """Tell whether the error bar covers what was counted, which is its promise."""
+        """Tell whether the error bar covers what was counted, as it promises."""
         return abs(self.answer - self.charged) <= self.half_width_95
 
     @property
     def active_share(self) -> float:
-        """The share of the area's visitors that could still pay; 1 without visitors."""
+        """The share of the area's visitors that could still pay; 1 if the area has no visitors."""
         return active_share([self])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budgets:
-    """Every individual's accounts when all was asked."""
+    """All individuals' accounts in a few numbers, after the last query."""
 
     people: int
     spent_share_mean: float  # of each person's own budget
@@ -109,22 +112,22 @@ class DemoReport:
 
     @property
     def answered(self) -> int:
-        """How many queries got an answer."""
+        """The number of queries that got an answer."""
         return len(self.results)
 
     @property
     def half_width_95(self) -> float:
-        """The error bar of every answer, in people: of what was counted, at 95 per cent."""
+        """The error bar of every answer, in people, around what was counted, at 95 per cent."""
         return self.results[0].half_width_95
 
     @property
     def worst_case_answered(self) -> int:
-        """How many of these queries an accountant can allow that charges every individual the worst case each time."""
+        """The number of these queries that the budget allows if each charges every individual the worst case."""
         return worst_case_queries(budget_rho=self.budget_rho, worst_case_rho=self.worst_case_rho)
 
     @property
     def worst_case_half_width_95(self) -> float:
-        """The error bar such an accountant needs to allow all queries under the same guarantee, in people.
+        """The error bar, in people, if worst-case charges had to allow all queries under the same guarantee.
 
         The charge of a query is 1 / (2 sigma^2), so k times as many queries need sqrt(k) times the noise.
         """
@@ -143,12 +146,12 @@ class DemoReport:
 
     @property
     def reused(self) -> int:
-        """The number of answers that had been released before, and cost nothing now."""
+        """The number of answers that had been released before, and so cost nothing."""
         return sum(result.reused for result in self.results)
 
     @property
     def largest(self) -> tuple[AreaResult, ...]:
-        """The results, largest released answer first: an order that the analyst could make as well."""
+        """The results with the largest released answers first, an order that the analyst can make as well."""
         return tuple(sorted(self.results, key=lambda result: -result.answer))
 
     @property
@@ -158,11 +161,11 @@ class DemoReport:
 
     @property
     def active_share_last_50(self) -> float:
-        """The share of the visits to the fifty areas asked about last that was counted, when most budgets are used."""
+        """The share of the visits to the last fifty areas that was counted, when most budgets were used up."""
         return active_share(self.results[-50:])
 
     def share_found_by(self, number: int) -> float:
-        """The share of all visits that lie in the first `number` areas asked about."""
+        """The share of all visits that were to the first `number` areas asked about."""
         return sum(r.truth for r in self.results[:number]) / sum(r.truth for r in self.results)
 
 
@@ -203,7 +206,7 @@ def budgets_of(rows: Iterable[BudgetRow], *, next_charge_rho: Decimal) -> Budget
 
 
 def worst_case_queries(*, budget_rho: Decimal, worst_case_rho: Decimal) -> int:
-    """How many queries fit a budget when each is charged `worst_case_rho` to everybody."""
+    """The number of queries that fit a budget if each charges everybody `worst_case_rho`."""
     return int(budget_rho // worst_case_rho)
 
 
@@ -214,5 +217,5 @@ def active_share(results: Sequence[AreaResult]) -> float:
 
 
 def smoothed_active_shares(results: Sequence[AreaResult], *, window: int) -> list[float]:
-    """For each query the active share of the last `window` together: tiny areas must not drown the trend."""
+    """The active share of the last `window` queries together, at each query, so that tiny areas hide no trend."""
     return [active_share(results[max(0, end - window) : end]) for end in range(1, len(results) + 1)]

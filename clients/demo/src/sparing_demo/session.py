@@ -1,4 +1,4 @@
-"""Curator, analyst and individual, each with a key of its own, using the Python client alone."""
+"""Curator, analyst and individual, each with a key of its own, who use only the Python client."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -50,7 +50,7 @@ def prepare(curator: Client, data: WebVisits) -> Dataset:
 
 
 def make_keys(curator: Client, *, individual: str) -> Keys:
-    """A key for an analyst and one for `individual`; each run makes new ones, because a key is shown only once."""
+    """Make keys for an analyst and for `individual`. Each run makes new ones, because a key is shown only once."""
     make = curator.principals.create
     return Keys(
         analyst=make(role="analyst", name="demo analyst", dataset=DATASET).key,
@@ -61,7 +61,10 @@ def make_keys(curator: Client, *, individual: str) -> Keys:
 def ask_everything(
     analyst: Client, areas: Iterable[Area], *, heard: Callable[[Area, Answer], None]
 ) -> Iterator[tuple[Area, Answer]]:
-    """One count for each area, most promising first; each answer decides the next query. `heard` gets each one."""
+    """Ask one count for each area, the most promising area first. Each answer decides the next query.
+
+    `heard` is called with each answer.
+    """
     chooser = Chooser(areas)
     while (area := chooser.next_area()) is not None:
         answer = analyst.queries.ask(

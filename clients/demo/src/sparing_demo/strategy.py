@@ -1,12 +1,12 @@
 """The choice of the next area: a plan that uses only public titles and answers already released.
 
-The plan is small enough to say in three sentences. The 294 areas fall into a dozen topics by the words of their
-titles. The analyst first scouts each topic once, by its area with the shortest address, because important areas tend
-to have short addresses. From then on the next query goes to the topic whose latest three answers were highest on
-average, so that a topic with low answers moves to the end of the queue.
+The plan can be said in three sentences. The 294 areas fall into a dozen topics by the words of their titles. The
+analyst first scouts each topic once, by its area with the shortest address, because important areas tend to have short
+addresses. From then on the next query goes to the topic whose latest three answers were highest on average, so that a
+topic with low answers moves to the end of the queue.
 
-The ids of the areas would predict better: low ids are much visited, as if they had been given in the order in which
-the log met the areas. That was learned from the data and is not public, so the plan does not use them.
+The ids of the areas would predict better: low ids have many visits, as if ids had been given in the order in which
+areas first appeared in the log. That was learned from the data and is not public, so the plan does not use ids.
 """
 
 import re
@@ -53,7 +53,7 @@ OTHER = "everything else"
 
 
 class Chooser:
-    """Chooses the next area from the answers so far; every area comes exactly once."""
+    """The choice of the next area from the answers so far. Every area comes exactly once."""
 
     def __init__(self, areas: Iterable[Area]) -> None:
         """Sort the areas into their topics, short addresses first."""
@@ -63,7 +63,7 @@ class Chooser:
         self._answers: defaultdict[str, list[float]] = defaultdict(list)
 
     def next_area(self) -> Area | None:
-        """The most promising area that was not asked about yet; None when there is none left."""
+        """The most promising area that was not asked about yet; None if there is none left."""
         open_topics = [topic for topic, areas in self._waiting.items() if areas]
         unscouted = [topic for topic in open_topics if topic not in self._answers]
         if not open_topics:
