@@ -12,12 +12,12 @@ from tests.core.injected import seeded
 
 
 def report(*steps: int, grid: float = 0.5, sigma: float = 2.0) -> LocalReport:
-    """A report of these steps."""
+    """A report with these steps."""
     return LocalReport(steps=np.array(steps, dtype=np.int64), grid=grid, sigma=sigma)
 
 
 def test_sums_are_exact_and_variances_add_up() -> None:
-    """In the unit of the vectors."""
+    """The sums are in the unit of the vectors."""
     found = aggregate([report(1, 2), report(3, -5), report(2**40, 0), report(-(2**40), 7)])
     assert found.sums.tolist() == [2.0, 2.0]
     assert (found.reports, found.standard_error) == (4, 4.0)
@@ -25,19 +25,19 @@ def test_sums_are_exact_and_variances_add_up() -> None:
 
 @pytest.mark.parametrize("other", [report(1), report(1, 2, grid=0.25), report(1, 2, sigma=1.0)])
 def test_reports_of_different_questions_are_refused(other: LocalReport) -> None:
-    """Their sum would mean nothing."""
+    """The sum of such reports would mean nothing."""
     with pytest.raises(ValueError, match="different"):
         aggregate([report(1, 2), other])
 
 
 def test_no_reports_are_refused() -> None:
-    """A sum of none says nothing."""
+    """The sum of no reports says nothing."""
     with pytest.raises(ValueError, match="no reports"):
         aggregate([])
 
 
 def test_the_standard_error_is_that_of_devices(tmp_path: Path) -> None:
-    """The sum of 100 devices over 300 coordinates: the mean square is within six of its own standard errors."""
+    """The mean square of the noise, over 300 sums of 100 devices, is within six of its own standard errors."""
     vector = np.zeros(300)
     vector[0] = 1.0
     terms: dict[str, Any] = {"budget": "1", "clip": 1.0, "sigma": 3.0}

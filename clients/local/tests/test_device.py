@@ -1,4 +1,4 @@
-"""The filter of a device: its account, its reports of pure noise, and an account that survives what may happen."""
+"""The filter of a device: its account, its reports of pure noise, and an account that survives faults."""
 
 import json
 import os
@@ -35,14 +35,14 @@ def opened(file: Path, budget: str = "0.5", **more: Any) -> LocalFilter:
 
 
 def noise_of(file: Path, dimension: int) -> Any:
-    """The noise of the first report of such a device."""
+    """The noise in the first report of a device with seeded noise."""
     return opened(file.with_suffix(".blank")).report(np.zeros(dimension)).steps
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.floats(-3, 3), min_size=1, max_size=5), st.sampled_from(["0.01", "0.125", "0.5"]))
 def test_a_report_is_the_vector_within_the_clip_plus_noise(tmp_path: Path, vector: list[float], budget: str) -> None:
-    """Charged by the integers that were added, until the budget ends: from then on it is the noise alone."""
+    """The charge is that of the integers that were added. When the budget has ended, a report is the noise alone."""
     file = tmp_path / f"{abs(hash((*vector, budget)))}.json"
     file.unlink(missing_ok=True)
     mine, blank = opened(file, budget), opened(file.with_suffix(".blank"), budget)
@@ -62,7 +62,7 @@ def test_a_report_is_the_vector_within_the_clip_plus_noise(tmp_path: Path, vecto
 
 
 def test_a_budget_pays_for_so_many_reports_and_then_for_none(file: Path) -> None:
-    """1/8 rho each: four of 1/2; what is spent stays, and a shorter vector is still paid for by what is left."""
+    """A report costs 1/8 rho, so that four are paid for. What is left still pays for a shorter vector."""
     mine = opened(file, "0.5625")
     blank = opened(file.with_suffix(".blank"))
     sums = [int((mine.report([1.0]).steps - blank.report([0.0]).steps)[0]) for _ in range(6)]
@@ -73,7 +73,7 @@ def test_a_budget_pays_for_so_many_reports_and_then_for_none(file: Path) -> None
 
 
 def test_another_process_goes_on_with_the_account(file: Path) -> None:
-    """The file has it before a report is returned."""
+    """The file has the charge before a report is returned."""
     opened(file).report([1.0])
     assert json.loads(file.read_text(encoding="ascii"))["spent_units"] == UNITS_PER_RHO // 8
     again = opened(file)
@@ -82,7 +82,7 @@ def test_another_process_goes_on_with_the_account(file: Path) -> None:
 
 
 def test_threads_spend_one_budget(file: Path) -> None:
-    """Sixteen at once: four are paid for."""
+    """Of sixteen reports at once, four are paid for."""
     with ThreadPoolExecutor(16) as crowd:
         list(crowd.map(lambda number: opened(file, entropy=seeded(number)).report([1.0]), range(16)))
     assert opened(file).spent_units == UNITS_PER_RHO // 2
@@ -90,7 +90,7 @@ def test_threads_spend_one_budget(file: Path) -> None:
 
 @pytest.mark.parametrize("fault", ["fsync", "replace"])
 def test_a_report_that_cannot_be_charged_is_none(file: Path, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The account is that of before, or has the charge; there is no report in either case."""
+    """There is no report. The account is as before, or has the charge."""
     mine = opened(file)
     mine.report([1.0])
 
@@ -106,7 +106,7 @@ def test_a_report_that_cannot_be_charged_is_none(file: Path, fault: str, monkeyp
 
 
 def test_exhausted_and_blank_devices_write_as_much(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The calls of the operating system, the words of entropy and the size of a report are the same."""
+    """The system calls, the words of entropy and the size of a report are the same."""
     seen: list[tuple[str, int]] = []
     fsync, entropy = os.fsync, seeded(3)
 
@@ -140,7 +140,7 @@ def test_numbers_that_are_not_finite_count_as_blank(file: Path, vector: list[flo
 
 
 def test_a_vector_of_huge_numbers_keeps_its_direction(file: Path) -> None:
-    """Scaled to the clip, whatever its length."""
+    """The vector is scaled to the clip, whatever its length."""
     steps = opened(file).report([3e300, -4e300]).steps - noise_of(file, 2)
     mine = opened(file)
     assert steps * mine.grid == pytest.approx([0.6, -0.8], abs=1e-5)
@@ -148,7 +148,7 @@ def test_a_vector_of_huge_numbers_keeps_its_direction(file: Path) -> None:
 
 @pytest.mark.parametrize("vector", [[], [[1.0]], np.zeros(DIMENSION_MAX + 1)])
 def test_what_is_no_vector_is_refused(file: Path, vector: Any) -> None:
-    """Before anything is charged."""
+    """It is refused before anything is charged."""
     mine = opened(file)
     with pytest.raises(ValueError, match="a vector is a row"):
         mine.report(vector)
@@ -159,7 +159,7 @@ def test_what_is_no_vector_is_refused(file: Path, vector: Any) -> None:
     "content", ["", "{}", "[]", '{"budget_units": 5, "spent_units": 9}', '{"budget_units": "a", "spent_units": 0}']
 )
 def test_a_file_that_is_no_account_is_refused(file: Path, content: str) -> None:
-    """It is left as it is, and nothing is sent."""
+    """The file is left as it is, and nothing is sent."""
     file.write_text(content, encoding="ascii")
     with pytest.raises(AccountMismatch):
         opened(file).report([1.0])
@@ -167,7 +167,7 @@ def test_a_file_that_is_no_account_is_refused(file: Path, content: str) -> None:
 
 
 def test_another_budget_is_refused(file: Path) -> None:
-    """A larger one would be a new promise for what has left."""
+    """A larger budget would change the promise for reports that were already sent."""
     opened(file).report([1.0])
     for budget in ("0.25", "1"):
         with pytest.raises(AccountMismatch, match="another budget"):
@@ -187,19 +187,19 @@ def test_another_budget_is_refused(file: Path) -> None:
     ],
 )
 def test_terms_without_a_meaning_are_refused(file: Path, terms: dict[str, Any]) -> None:
-    """A budget of nothing, a noise of less than the grid."""
+    """Examples are a budget of nothing, and noise smaller than the grid."""
     with pytest.raises(ValueError, match=r"must be|rho"):
         opened(file, **terms)
 
 
 def test_a_large_sigma_has_a_coarser_grid(file: Path) -> None:
-    """So that the exact sampler stays within its range."""
+    """A coarser grid keeps the exact sampler within its range."""
     mine = LocalFilter(file, budget=Decimal(1), clip=1.0, sigma=1e6)
     assert 2**27 <= 1e6 / mine.grid <= 2**28
 
 
 def test_reports_have_the_law_of_the_vector_plus_a_gaussian(file: Path) -> None:
-    """Kolmogorov and Smirnov over 200,000 coordinates of one report; they reject a sigma that is 3 % off."""
+    """Kolmogorov and Smirnov's test over 200,000 coordinates of one report would reject a sigma that is 3 % off."""
     vector = np.full(200_000, 0.002)
     values = opened(file, budget="1").report(vector).values
     assert stats.kstest(values, stats.norm(0.002, 2.0).cdf).pvalue > 1e-5

@@ -10,7 +10,10 @@ PAGE = (Path(__file__).parents[3] / "docs" / "local-model.md").read_text(encodin
 
 
 def test_a_thousand_devices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The page shows the lines that are printed; the sums are within five standard errors; a fifth report is noise."""
+    """The page shows the lines that are printed. The sums are within five standard errors.
+
+    No device has spent more than its budget, and what one of them has left is less than another report's charge.
+    """
     code = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     shown = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
     names: dict[str, Any] = {"folder": tmp_path}

@@ -20,16 +20,16 @@ class Aggregate:
 
     @property
     def standard_error(self) -> float:
-        """The standard deviation of the noise on each sum: independent noises, whose variances add up.
+        """The standard deviation of the noise on each sum. The noises are independent, so that their variances add up.
 
-        The grid adds a twelfth of a squared step for each report, which is less than a part in 10^9 of the variance
-        unless sigma is below ten thousand steps.
+        The grid adds a twelfth of a squared step for each report. With a sigma of at least ten thousand steps this is
+        less than a part in 10^9 of the variance.
         """
         return self.sigma * sqrt(self.reports)
 
 
 def aggregate(reports: Iterable[LocalReport]) -> Aggregate:
-    """The sum of reports of one query. Raises ValueError for none, and for reports that do not belong together."""
+    """The sum of reports of one query. Raises ValueError without reports, or if they are of different queries."""
     total: NDArray[np.int64] | None = None
     count, terms = 0, None
     for report in reports:

@@ -1,17 +1,17 @@
-"""The filter of one device in the local model: it spends its own budget, and never falls silent.
+"""The filter of one device in the local model: it spends its own budget, and sends a report for every query.
 
-Feldman and Zrnic (2021), Remark 4.6: the individual filter needs nothing but the individual's own record and the
-queries so far, so that each device can run it by itself and send v + N(0, sigma^2 I) for its vector v. What leaves is
-then B-zCDP and sqrt(2 B)-GDP for the device's budget B, for replacing its record by a blank one, against the collector
-too.
+Feldman and Zrnic (2021), Remark 4.6: the individual filter needs only the individual's own record and the queries so
+far. So each device can run the filter by itself and send v + N(0, sigma^2 I) for its vector v. For the device's budget
+B, what it sends is B-zCDP and sqrt(2 B)-GDP for replacing its record by a blank one, against the collector too.
 
-A device that has too little left sends a report of pure noise, as a blank record would. Silence would tell: a device
-with q(x) = 10, sigma 10 and B = .02 cannot pay and one with q(x) = 0 can, so that the silent one has the record. A
-report has the same size and takes the same work, whether it can be paid for or not, and however long the vector is.
+A device that has too little left sends a report of pure noise, as a device with a blank record would. Silence would
+reveal the record: with sigma 10 and B = .02, a device with q(x) = 10 cannot pay and one with q(x) = 0 can, so that a
+silent device has q(x) = 10. A report has the same size and takes the same work whether or not the budget pays for it,
+and however long the vector is.
 
-The account is one file, which is written and synced before a report is returned: after a crash the device has spent
-what it may have sent. A file that is put back to an earlier state has forgotten what was spent since, and the promise
-is that of both spendings together; a device that is restored must begin without a budget.
+The account is one file, which is written and synced before a report is returned. So after a crash the device has spent
+at least what it may have sent. A file that is put back to an earlier state has forgotten what was spent since, and the
+promise then covers only both spendings together. A device that is restored must therefore begin without a budget.
 """
 
 import fcntl
@@ -41,21 +41,21 @@ from sparing_local._rooms.device import (
 )
 
 CLIP_BITS: Final = 20
-"""A clip spans 2^19 to 2^20 steps of the grid, unless sigma is so large that it would be beyond 2^28 of them."""
+"""A clip has 2^19 to 2^20 steps of the grid, unless that would give sigma more than 2^28 steps."""
 SIGMA_BITS: Final = 28
 DIMENSION_MAX: Final = 2**20
 _WITHIN: Final = 1 - 2.0**-30
-"""Far more than the roundings of a norm of so many numbers can add."""
+"""A factor below 1 by far more than the rounding of a norm of DIMENSION_MAX numbers can add."""
 _SELF: Final = Touched(np.zeros(1, dtype=np.int64))
 
 
 class AccountMismatch(Exception):
-    """The file is no account, or that of another budget: a budget is fixed before the first report."""
+    """The file is not an account, or the account of another budget. A budget is fixed before the first report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LocalReport:
-    """The message of a device: whole steps of a grid that clip and sigma alone decide."""
+    """The message of a device: whole steps of a grid, which depends on clip and sigma alone."""
 
     steps: NDArray[np.int64]  # (d,) vector + noise
     grid: float  # a power of two
@@ -74,19 +74,22 @@ class _Account:
 
 
 class LocalFilter:
-    """The account of one device in a file, and the reports that it pays for. One process at a time waits for another.
+    """The account of one device in a file, and the reports that it pays for.
 
-    `budget` is in rho, `clip` bounds the Euclidean norm of every vector, and `sigma` is the standard deviation of the
-    noise on each of its numbers, in the same unit.
+    Processes wait for each other's use of the file.
+
+    `budget` is in rho. `clip` bounds the Euclidean norm of every vector. `sigma` is the standard deviation of the noise
+    on each number of a vector, in the same unit.
     """
 
     def __init__(
         self, file: Path, *, budget: Decimal | str, clip: float, sigma: float, entropy: Entropy | None = None
     ) -> None:
-        """Nothing is written before the first report. `entropy` is the operating system's by default.
+        """Check and keep the settings; nothing is written before the first report.
 
-        Raises ValueError for a budget below one unit or above 2^21 rho, for a clip or a sigma that is not positive and
-        finite, and for a sigma of less than .3 or more than 2^32 steps of the grid.
+        `entropy` is the operating system's by default. Raises ValueError for a budget below one unit or above 2^21 rho,
+        for a clip or a sigma that is not positive and finite, and for a sigma of less than .3 or more than 2^32 steps
+        of the grid.
         """
         if not (isfinite(clip) and clip > 0 and isfinite(sigma) and sigma > 0):
             raise ValueError(f"clip and sigma must be positive and finite, got {clip} and {sigma}")
@@ -102,16 +105,16 @@ class LocalFilter:
 
     @property
     def spent_units(self) -> int:
-        """The sum of the charges, in units of 2^-40 rho. It is the device's own: it must not be sent."""
+        """The sum of the charges, in units of 2^-40 rho. It is for the device alone and must not be sent."""
         with self._locked():
             return self._read().spent_units
 
     def report(self, vector: Sequence[float] | NDArray[np.float64]) -> LocalReport:
         """The vector within the clip plus noise, charged and synced; pure noise where the budget cannot pay for it.
 
-        A vector that is longer than the clip is scaled to it, and one with a number that is not finite counts as blank.
-        Raises ValueError for anything but a row of 1 to DIMENSION_MAX numbers, AccountMismatch; OSError where the file
-        cannot be written, and then there is no report.
+        A vector longer than the clip is scaled to the clip. A vector with a number that is not finite counts as blank.
+        Raises ValueError for anything but a row of 1 to DIMENSION_MAX numbers, AccountMismatch, and OSError where the
+        file cannot be written. After an error there is no report.
         """
         numbers = np.array(vector, dtype=np.float64)
         if numbers.ndim != 1 or not 1 <= numbers.size <= DIMENSION_MAX:
@@ -132,9 +135,10 @@ class LocalFilter:
         return LocalReport(steps=noise + steps * active, grid=self.grid, sigma=self.sigma)
 
     def _within_clip(self, numbers: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """A vector in steps, truncated toward zero, and its squared norm (1,), at most that of the clip.
+        """The vector in steps, truncated toward zero, and its squared norm (1,), which is at most the clip's.
 
-        Integers decide whether it is longer than the clip; the scaled vector is made in either case.
+        Integer arithmetic decides whether the vector is longer than the clip. The scaled vector is computed in either
+        case, so that the work is the same.
         """
         numbers = np.where(np.isfinite(numbers).all(), numbers, 0)
         numbers = numbers * min(1.0, self._clip / max(float(np.abs(numbers).max()), self._clip))  # squares fit 64 bits
@@ -145,7 +149,7 @@ class LocalFilter:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """The lock on the account, which the kernel gives up with the process."""
+        """The lock on the account, which the kernel releases when the process ends."""
         descriptor = os.open(self._file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -166,7 +170,7 @@ class LocalFilter:
         return account
 
     def _write(self, account: _Account) -> None:
-        """Replace the file, and sync it and its folder: a crash leaves the one or the other."""
+        """Replace the file, and sync it and its folder. A crash leaves either the old file or the new one."""
         new = self._file.with_suffix(".new")
         with new.open("w", encoding="ascii") as stream:
             json.dump(asdict(account), stream)
@@ -181,5 +185,5 @@ class LocalFilter:
 
 
 def system_entropy(count: int) -> NDArray[np.uint64]:
-    """Words of the operating system's generator."""
+    """Random words from the operating system's generator."""
     return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)

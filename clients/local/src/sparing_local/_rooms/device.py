@@ -1,4 +1,4 @@
-"""The charge, the noise and the filter of the service's core; they need numpy."""
+"""The charge, the noise and the filter from the service's core, for which numpy is needed."""
 
 from service.core.charge import charge_units, units_down
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN, Entropy, rounded_gaussian
