@@ -30,18 +30,18 @@ class RayHead:
     pid: int
 
     def processes(self) -> list[int]:
-        """All that belong to it, drivers of tests left out."""
+        """The processes that belong to the cluster, without the drivers of tests."""
         session = os.getsid(self.pid)
         return [pid for pid in _pids() if _session_of(pid) == session]
 
     def shards(self) -> list[int]:
-        """The processes of its actors that hold a shard."""
+        """The processes of those actors that hold a shard."""
         return [pid for pid in self.processes() if _command(pid).startswith(b"ray::ShardActor")]
 
 
 @contextmanager
 def ray_head(**more: str) -> Iterator[RayHead]:
-    """A cluster of this machine, ended with all of its processes."""
+    """A cluster on this machine, which is ended with all of its processes."""
     folder = Path(tempfile.mkdtemp(prefix="ray-"))  # short: a path of a socket has 107 bytes
     joining = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32), **more}
     starting = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
@@ -66,7 +66,7 @@ def ray_head(**more: str) -> Iterator[RayHead]:
 
 
 def listening(pids: list[int]) -> set[str]:
-    """The addresses on which some processes listen for TCP, as the kernel writes them, without ports."""
+    """The addresses on which these processes listen for TCP, as the kernel writes them, without ports."""
     sockets = {str(each.readlink()) for pid in pids for each in _descriptors(pid)}
     found = set()
     for table in ("tcp", "tcp6"):
@@ -78,7 +78,7 @@ def listening(pids: list[int]) -> set[str]:
 
 
 def _address(process: "subprocess.Popen[bytes]", folder: Path) -> str:
-    """The address, which a head writes down once it is up."""
+    """The address of a head, which it writes to a file once it is up."""
     written = folder / "ray_current_cluster"
 
     def is_up() -> bool:

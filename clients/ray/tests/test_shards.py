@@ -24,21 +24,21 @@ TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "secret"}
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RayHead]:
-    """One for all tests."""
+    """One cluster for all tests."""
     with ray_head() as started:
         yield started
 
 
 @pytest.fixture
 def head(cluster: RayHead, monkeypatch: pytest.MonkeyPatch) -> RayHead:
-    """The cluster, and in the environment what joins it."""
+    """The cluster, with the environment that is needed to join it."""
     for name, text in cluster.environment.items():
         monkeypatch.setenv(name, text)
     return cluster
 
 
 class TestRay(ShardChannelContract):
-    """An actor."""
+    """The contract of a shard channel holds for an actor."""
 
     @pytest.fixture(autouse=True)
     def _at(self, head: RayHead) -> None:
@@ -50,7 +50,7 @@ class TestRay(ShardChannelContract):
 
 @pytest.fixture
 def shard(head: RayHead, monkeypatch: pytest.MonkeyPatch) -> Iterator[RayShard]:
-    """A shard on Ray that has started, the only one there; we have a secret."""
+    """The only shard on the cluster, started while this process' environment has a secret."""
     monkeypatch.setenv("SPARING_PEPPER", "hidden")
     until(lambda: head.shards() == [])
     started = RayShard(dataset(), PLACE, head.address)
@@ -65,7 +65,7 @@ def load(shard: ShardChannel) -> None:
 
 
 def test_a_killed_actor_is_lost_and_another_one_is_made(head: RayHead, shard: RayShard) -> None:
-    """Ray does not start it again by itself: that one would be empty."""
+    """Ray does not start the actor again by itself, because it would be empty."""
     (actor,) = head.shards()
     os.kill(actor, signal.SIGSTOP)
     wait = shard.begin("queries", "pages_since", 0)
@@ -82,7 +82,7 @@ def test_a_killed_actor_is_lost_and_another_one_is_made(head: RayHead, shard: Ra
 def test_an_actor_that_does_not_reply_is_killed(
     head: RayHead, shard: RayShard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It might do the call later, when nobody knows of it any more."""
+    """It might do the call later, when nobody expects that any more."""
     monkeypatch.setattr(process, "CALL_S", 0.2)
     (actor,) = head.shards()
     os.kill(actor, signal.SIGSTOP)
@@ -94,14 +94,14 @@ def test_an_actor_that_does_not_reply_is_killed(
 def test_a_message_that_cannot_be_read_loses_the_shard_at_once(
     shard: RayShard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The shard makes objects of known classes alone, though Ray's own pickle would make any."""
+    """The shard makes objects of known classes only, though Ray's own pickle would make any."""
     monkeypatch.setattr(process, "CALL_S", 3600.0)
     with pytest.raises(ShardLost):
         shard.begin("accounts", "rows_held", socket.socket)()
 
 
 def test_nothing_listens_beyond_loopback_and_an_actor_ends_with_its_coordinator(head: RayHead, shard: RayShard) -> None:
-    """All processes of the cluster, its actor and the process that joins it; that one has no secret but the token."""
+    """This holds for all processes of the cluster and for the relay, whose only secret is the token."""
     assert shard.pid is not None
     found = listening([*head.processes(), shard.pid])
     assert found
@@ -115,7 +115,7 @@ def test_nothing_listens_beyond_loopback_and_an_actor_ends_with_its_coordinator(
 
 
 def test_batches_on_ray_are_those_of_one_shard(head: RayHead) -> None:
-    """Also after one of them was killed and loaded again."""
+    """They are the same even after a shard was killed and loaded again."""
 
     def kill(_: object) -> None:
         os.kill(head.shards()[0], signal.SIGKILL)
@@ -126,7 +126,7 @@ def test_batches_on_ray_are_those_of_one_shard(head: RayHead) -> None:
 def test_a_cluster_of_another_version_is_refused(
     head: RayHead, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At the start, and for a node that comes later, when an actor is made."""
+    """It is refused at the start. A node that comes later is refused when an actor is made on it."""
     folder = tmp_path / "sparing-9.9.9.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: sparing\nVersion: 9.9.9\n", encoding="utf-8")
@@ -142,7 +142,7 @@ def test_a_cluster_of_another_version_is_refused(
 
 
 def test_a_cluster_with_another_token_or_none_is_refused(head: RayHead, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one line that shows no token."""
+    """The refusal is one line that shows no token."""
     monkeypatch.setenv("RAY_AUTH_TOKEN", "f" * 64)
     with pytest.raises(
         ShardsUnusable, match=r"^no Ray cluster answers at SPARING_RAY_ADDRESS 127\.0\.0\.1:\d+, .*token[^\n]*$"
@@ -163,14 +163,14 @@ def test_a_cluster_with_another_token_or_none_is_refused(head: RayHead, monkeypa
     ],
 )
 def test_a_cluster_that_others_could_use_is_refused(address: str, environ: Mapping[str, str], refused: str) -> None:
-    """Its ports run code for everything that reaches them."""
+    """The cluster's ports run code for everybody who reaches them."""
     with pytest.raises(ShardsUnusable, match=refused):
         check_secrecy(address, {"HOME": "/missing", **environ})
 
 
 @pytest.mark.parametrize("token", ["RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "HOME"])
 def test_a_token_may_be_where_ray_looks_for_it(token: str, tmp_path: Path) -> None:
-    """In a variable, a file or the home; certificates are files."""
+    """It may be in a variable, a file or the home. Certificates are files."""
     (tmp_path / ".ray").mkdir()
     file = tmp_path / ".ray" / "auth_token"
     file.write_text("secret", encoding="ascii")
@@ -184,7 +184,7 @@ def test_a_token_may_be_where_ray_looks_for_it(token: str, tmp_path: Path) -> No
 
 
 def test_ray_is_held_to_loopback_where_its_address_is() -> None:
-    """Elsewhere it has to use the machine's address."""
+    """At any other address Ray has to use the machine's address."""
     name = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
     assert ray_environment("127.0.0.1:6379", {"PATH": "/bin", "RAY_AUTH_MODE": "token"})[name] == "0"
     assert name not in ray_environment("10.0.0.1:6379", {})

@@ -1,1 +1,1 @@
-"""Shards of the service on a Ray cluster: what `SPARING_RAY_ADDRESS` asks for, with the extra `ray`."""
+"""Shards of the service on the Ray cluster at `SPARING_RAY_ADDRESS`, with the extra `ray`."""

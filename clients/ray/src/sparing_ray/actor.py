@@ -1,6 +1,6 @@
 """A shard in a worker of Ray: packed calls come and packed replies go, and Ray reads neither.
 
-Ray imports this module on each machine that holds shards; it needs the service there, of the same version.
+Ray imports this module on each machine that holds shards. Each needs the service in the same version.
 """
 
 import platform
@@ -14,27 +14,27 @@ from service.store.shards.worker import ShardWorker
 from service.writer.shards.shard import Shard
 
 MAX_RESTARTS: Final = 0
-"""One that Ray started again would be empty, and the coordinator would not know: it makes a new one instead."""
+"""Ray starts no actor again: it would be empty without the coordinator's knowledge. The coordinator makes a new one."""
 
 
 def versions() -> dict[str, str]:
-    """The versions of what has to be equal on all machines."""
+    """The versions of everything that must be equal on all machines."""
     return {"sparing": _version("sparing"), "Python": platform.python_version(), "Ray": _version("ray")}
 
 
 class ShardActor:
-    """A shard, and the calls that may be made of it, each on the thread of its lane."""
+    """A shard and the calls that it answers, each on the thread of its lane."""
 
     def __init__(self, told: bytes) -> None:
         record, place = unpacked(told)
         self._worker = ShardWorker(Shard(record, ShardPlace(*place)))
 
     def versions(self) -> dict[str, str]:
-        """Those of the process that it is in."""
+        """The versions in the actor's process."""
         return versions()
 
     def do(self, call: bytes) -> bytes:
-        """Tell whether a call has ended well, and its result or its error."""
+        """Do a call. Returns, packed, whether it has ended well, and its result or its error."""
         return packed(self._worker.done(*unpacked(call)))
 
     def do_slowly(self, call: bytes) -> bytes:

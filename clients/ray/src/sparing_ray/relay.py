@@ -1,8 +1,8 @@
 """The process between a coordinator and one shard on Ray: it passes packed messages on, and reads none of them.
 
-Ray is in this process and not in the coordinator's: it takes over signals, ends its process once the cluster is gone,
-and reads what a cluster sends by a pickle that runs any code. The process has the cluster's token and no other secret.
-It owns the actor that holds the shard, so that either ends with the other.
+Ray is in this process and not in the coordinator's, because Ray takes over signals, ends its process when the cluster
+is gone, and reads messages of the cluster by a pickle that can run any code. This process has the cluster's token and
+no other secret. It owns the actor that holds the shard, so that process and actor end together.
 """
 
 import ipaddress
@@ -25,14 +25,17 @@ from service.store.shards.worker import lanes_at
 from sparing_ray.actor import MAX_RESTARTS, ShardActor, versions
 
 START_S: Final = 60.0
-"""The longest that a new actor may take until it replies, the start of its process included."""
+"""The longest time in s until a new actor must reply, with the start of its process."""
 
 JOIN_S: Final = 20.0
-"""How long a start waits for the first node that holds shards: it may be starting too."""
+"""The longest wait in s for a first node that holds shards, since the node may be starting too."""
 
 
 def main(descriptors: Sequence[tuple[int, int, int]], owner_pid: int) -> None:
-    """Serve the coordinator at the other ends of these lanes with a new shard; ends with it, and with the shard."""
+    """Serve the coordinator at the other ends of these lanes with a new shard.
+
+    The process ends when either has gone.
+    """
     end_with(owner_pid, signal.SIGKILL)
     lanes = lanes_at(descriptors)
     address, *told = lanes["queries"].receive()
@@ -48,13 +51,13 @@ def main(descriptors: Sequence[tuple[int, int, int]], owner_pid: int) -> None:
 
 
 def connect(address: str) -> None:
-    """Join the cluster at an address, by the node of it that runs on this machine."""
+    """Join the cluster at an address, through the cluster's node on this machine."""
     os.chdir(Path(__file__).parents[1])  # Ray's workers look for modules in the folder of who calls them
     ray.init(address, log_to_driver=False, configure_logging=False)
 
 
 def new_actor(told: Sequence[object]) -> Any:  # noqa: ANN401 - Ray makes its class
-    """An empty shard in a process of the cluster. Raises RuntimeError for one of another version."""
+    """An empty shard in a process of the cluster. Raises RuntimeError if that process has another version."""
     as_actor: Any = ray.remote  # its types know no lanes
     lanes = dict.fromkeys(LANES, 1)
     made = as_actor(concurrency_groups=lanes, max_restarts=MAX_RESTARTS, max_task_retries=0)(ShardActor)
@@ -65,7 +68,7 @@ def new_actor(told: Sequence[object]) -> Any:  # noqa: ANN401 - Ray makes its cl
 
 
 def pass_on(lane: MessageLane, called: Any) -> NoReturn:  # noqa: ANN401 - a method of an actor
-    """Pass on one call after the other, until the coordinator or the shard has gone; then this process ends."""
+    """Pass on one call after the other until the coordinator or the shard has gone, and then end this process."""
     try:
         while True:
             lane.send_packed(ray.get(called.remote(lane.receive_packed())))
@@ -74,7 +77,7 @@ def pass_on(lane: MessageLane, called: Any) -> NoReturn:  # noqa: ANN401 - a met
 
 
 def refusal(address: str, *, is_on_loopback: bool) -> str:
-    """Why the cluster at an address cannot hold shards, in a line; empty where it can."""
+    """The reason, in one line, why the cluster at an address cannot hold shards; empty if it can."""
     try:
         connect(address)
     except ConnectionError:
@@ -105,12 +108,12 @@ def _nodes() -> list[dict[str, Any]]:
 
 
 def _holds_shards(node: Mapping[str, Any]) -> bool:
-    """Ray puts an actor where there is a processor; a head may have been told that it has none."""
+    """Tell whether a node has a processor for an actor. A head node may have been configured to have none."""
     return bool(node["Resources"].get("CPU", 0) >= 1)
 
 
 def _difference(node: Mapping[str, Any]) -> str:
-    """How the versions of a node differ from ours; empty where they are equal."""
+    """The differences between a node's versions and this process', in one line; empty if there are none."""
     asked = ray.remote(num_cpus=0, max_retries=0)(versions)
     here = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
     try:

@@ -1,4 +1,4 @@
-"""Shards on Ray: each in an actor of a cluster that runs already, behind a process of ours that passes messages on."""
+"""Shards on Ray: each in an actor of a running cluster, behind a process of the service that passes messages on."""
 
 import importlib.util
 import json
@@ -18,19 +18,19 @@ from service.store.shards.process import ProcessShard, plain_environment
 
 CONNECT_S: Final = 5.0
 CHECK_S: Final = 120.0
-"""The longest that the check of a cluster may take."""
+"""The longest time in s that the check of a cluster may take."""
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-"""Ray listens on the whole machine for the other addresses of the loopback network."""
+"""The addresses accepted as loopback. For any other of the loopback network, Ray would listen on the whole machine."""
 _TLS: Final = ("RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT")
 _TRIES: Final = 3
-"""Each takes a second; by default there are twenty, where a token is wrong too."""
+"""The tries to reach a cluster, of a second each. Ray's default is twenty, even when a token is wrong."""
 _OURS: Final = {
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
     "RAY_NUM_REDIS_GET_RETRIES": str(_TRIES),
     "RAY_USAGE_STATS_ENABLED": "0",
 }
 _HOLD_TO_LOOPBACK: Final = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""Without it Ray takes the machine's address where it is told 127.0.0.1."""
+"""Without this variable Ray takes the machine's own address even if it is given 127.0.0.1."""
 _PROGRAM: Final = """
 import json, runpy, sys
 sys.path[:] = json.loads(sys.argv.pop(1))
@@ -39,17 +39,17 @@ runpy.run_module("sparing_ray.relay", run_name="__main__")
 
 
 class RayShard(ProcessShard):
-    """The channel to a shard on Ray, by way of a process beside us that owns it."""
+    """The channel to a shard on Ray, through a process on this machine that owns the shard."""
 
     program = "sparing_ray.relay"
 
     def __init__(self, record: DatasetRecord, place: ShardPlace, address: str) -> None:
-        """Nothing is started yet."""
+        """Keep the address; nothing is started yet."""
         super().__init__(record, place)
         self._address = address
 
     def _start(self) -> None:
-        """Start if the cluster answers at once: Ray would try for a minute, and queries would wait."""
+        """Start the shard if the cluster answers at once. Ray itself would try for a minute, and queries would wait."""
         _connect(self._address)
         super()._start()
 
@@ -66,7 +66,7 @@ class RayShards(ShardBackend):
     backend = "ray"
 
     def __init__(self, address: str) -> None:
-        """Connect to the cluster at an address, host:port. Raises ShardsUnusable, in a line."""
+        """Check the cluster at an address, host:port. Raises ShardsUnusable with the reason in one line."""
         self._address = address
         if importlib.util.find_spec("ray") is None:
             raise ShardsUnusable("SPARING_RAY_ADDRESS needs Ray: pip install sparing[ray]")
@@ -101,13 +101,13 @@ class RayShards(ShardBackend):
 
 
 def ray_environment(address: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a process that joins the cluster at an address: those of Ray, and where its token may be."""
+    """The environment variables for a process that joins the cluster: those of Ray, and `HOME` for its token."""
     kept = {name: text for name, text in environ.items() if name.startswith("RAY_") or name == "HOME"}
     return kept | _OURS | (_HOLD_TO_LOOPBACK if _is_on_loopback(address) else {})
 
 
 def check_secrecy(address: str, environ: Mapping[str, str]) -> None:
-    """Refuse a cluster that others could use to run code: without a token, and without TLS beyond this machine."""
+    """Refuse a cluster that others could use to run code, because it has no token, or no TLS beyond this machine."""
     files = [environ.get("RAY_AUTH_TOKEN_PATH"), str(Path(environ.get("HOME", "/")) / ".ray" / "auth_token")]
     has_token = bool(environ.get("RAY_AUTH_TOKEN")) or any(path and Path(path).is_file() for path in files)
     if environ.get("RAY_AUTH_MODE") != "token" or not has_token:
@@ -123,7 +123,7 @@ def check_secrecy(address: str, environ: Mapping[str, str]) -> None:
 
 
 def _connect(address: str) -> None:
-    """Connect to a cluster, and no more. Raises OSError."""
+    """Connect to a cluster, and close the connection. Raises OSError."""
     parts = urlsplit(f"//{address}")
     socket.create_connection((parts.hostname or "", parts.port or 0), CONNECT_S).close()
 
