@@ -1,6 +1,6 @@
-"""Puts the guide into the service's wheel: as `make docs` has built it, or built now where its tools are installed.
+"""Puts the guide into the service's wheel, as `make docs` has built it or newly built if its tools are installed.
 
-Without either the wheel has no guide, and the service says at /guide how it is built.
+If neither is possible the wheel has no guide. The service then explains at /guide how to build it.
 """
 
 import importlib.util
@@ -20,7 +20,7 @@ class Guide(BuildHookInterface[Any]):
     """The hook that hatchling calls for each wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Include the guide; an editable install reads it where `make docs` puts it."""
+        """Include the guide in a wheel. An editable install reads the guide where `make docs` puts it."""
         self._made = tempfile.TemporaryDirectory()
         built = Path(self.root, HERE, "build")
         if version == "editable":
@@ -34,12 +34,12 @@ class Guide(BuildHookInterface[Any]):
         build_data["force_include"][str(built)] = "service/guide"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
-        """Remove what was built."""
+        """Remove the guide that was built for the wheel."""
         self._made.cleanup()
 
 
 def build(root: Path, site: Path) -> None:
-    """Build the guide of a clone into a folder. Raises CalledProcessError, also for a link that leads nowhere."""
+    """Build the guide of a clone into a folder. Raises CalledProcessError, even for a single broken link."""
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", f"{HERE}/mkdocs.yml"]
     without_advertisement = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     subprocess.run([*command, "--site-dir", str(site)], check=True, cwd=root, env=without_advertisement)

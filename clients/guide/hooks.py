@@ -1,7 +1,7 @@
 """The hooks of the guide's build: pages from elsewhere in the repository, from notebooks and from the code.
 
-Links lead from file to file of the repository, as its readers follow them there. In the guide a link to a file that is
-no page of it becomes its words.
+Links in the sources lead from file to file of the repository, where readers follow them too. In the guide, a link to a
+file that is no page becomes plain words.
 """
 
 import posixpath
@@ -23,7 +23,7 @@ ELSEWHERE: Final = {
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "reporting.md",
 }
-"""Files outside docs/ that are pages, and where the guide has them."""
+"""The files outside docs/ that become pages, with their places in the guide."""
 ASSETS: Final = {
     "clients/dashboard/icon.svg": "icon.svg",
     "clients/guide/guide.css": "guide.css",
@@ -32,7 +32,7 @@ ASSETS: Final = {
 _LINK: Final = re.compile(r"(?P<image>!?)\[(?P<words>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<target>[^()\s]+)\)")
 _FENCE: Final = re.compile(r"(^ *```.*?^ *```$)", re.MULTILINE | re.DOTALL)
 _WORDS: Final = re.compile(r"^( *```\w+) .*$", re.MULTILINE)
-"""The words after the language of a block, which tell the tests of a page what to do with it."""
+"""Matches the words after the language of a code block, which tell the tests what to do with the block."""
 _GENERATED: Final = re.compile(r"^<!-- generated: (\w+) -->$", re.MULTILINE)
 
 
@@ -45,7 +45,7 @@ def on_config(config: MkDocsConfig) -> None:
 
 
 def _dicts(entry: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - navigation is JSON
-    """The parts of an entry of the navigation that have a title."""
+    """The titled parts of a navigation entry, at any depth."""
     if isinstance(entry, dict):
         yield entry
         for parts in entry.values():
@@ -70,7 +70,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
-    """Write the generated parts, and lead links to pages of the guide."""
+    """Insert the generated parts, and point links to pages of the guide."""
     place = page.file.src_uri
     generated = _GENERATED.sub(lambda found: interface.PARTS[found[1]](), markdown)
     pieces = _FENCE.split(_WORDS.sub(r"\1", generated))
@@ -78,7 +78,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Remove files that nothing leads to: the search is in English, and the service has its own answer to a 404."""
+    """Remove unused files: search is in English only, and the service has its own answer to a 404."""
     site = Path(config.site_dir)
     shutil.rmtree(site / "assets" / "javascripts" / "lunr")
     for path in [*site.rglob("*.map"), *site.glob("404.html"), *site.glob("sitemap.xml*")]:
@@ -102,12 +102,12 @@ def _linked(text: str, place: str, files: Files) -> str:
 
 
 def _source_of(place: str) -> str:
-    """The path in the repository of a page of the guide."""
+    """The path in the repository from which a page of the guide comes."""
     return next((source for source, page in ELSEWHERE.items() if page == place), f"docs/{place}")
 
 
 def _page_at(source: str) -> str:
-    """The place in the guide of a file of the repository; of one that has none, a place where no page is."""
+    """The page of the guide that comes from a file of the repository; a place without a page if no page does."""
     if source in ELSEWHERE:
         return ELSEWHERE[source]
     if source == "README.md":

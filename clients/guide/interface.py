@@ -27,7 +27,7 @@ _REFUSED: Final = 400
 
 @cache
 def document() -> Part:
-    """The OpenAPI document of this version. It depends on the code alone, so that no replica is needed."""
+    """The OpenAPI document of this version. It depends on the code alone, so that no running replica is needed."""
     replica = cast("Replica", SimpleNamespace(ownership=None))
     return create_app(replica, upload_bytes_max=0).openapi()
 
@@ -44,7 +44,7 @@ def _words() -> Words:
 
 
 def _language() -> str:
-    """The types of a query and of a schema, each with its members."""
+    """The types of the query language and of schemas, each with its members."""
     return _types(types_within(_schemas(), *_LANGUAGE))
 
 
@@ -68,7 +68,7 @@ def _types(names: Iterable[str]) -> str:
 
 
 def _operations() -> str:
-    """Every operation under the last of the roles that may call it, after those that everyone may call."""
+    """Every operation, in groups: those for everyone first, then each under the last of the roles that may call it."""
     told = document()
     parts = [told["info"]["description"], "## Everyone"]
     for role, about in [(None, None), *((tag["name"], tag["description"]) for tag in told["tags"])]:
@@ -109,7 +109,7 @@ def _operation(call: str, operation: Part) -> Iterator[str]:
 
 
 def _answers(responses: Part) -> Iterator[list[str]]:
-    """Every status with its content or, of a refusal, the types of its problems."""
+    """A row for every status: its content, or the types of its problems if it is a refusal."""
     for status, response in responses.items():
         found = _resolved(response)
         content = found.get("content", {})
@@ -139,4 +139,4 @@ def _resolved(part: Part) -> Part:
 
 
 PARTS: Final[Mapping[str, Callable[[], str]]] = {"operations": _operations, "types": _others, "language": _language}
-"""The generated parts of pages, by the name that a page calls them."""
+"""The generated parts of pages, by the names under which pages include them."""

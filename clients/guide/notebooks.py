@@ -1,4 +1,4 @@
-"""Notebooks as pages: the words, the code, and the outputs that the file has kept."""
+"""Notebooks as pages: the words, the code, and the outputs that the notebook file has stored."""
 
 import base64
 import json
@@ -19,7 +19,10 @@ class NotebookPage:
 
 
 def page_of(path: Path) -> NotebookPage:
-    """The page of a notebook. Tables lose the styles that they bring: the guide's policy lets no page bring any."""
+    """The page of a notebook.
+
+    Tables lose their own styles, because the guide's content policy allows no styles in pages.
+    """
     parts: list[str] = []
     pictures: dict[str, bytes] = {}
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:

@@ -14,13 +14,13 @@ _EXACT_MAX: Final = 1e16
 
 
 class Words:
-    """Words for schemas; `pages` has the page of each type that has a name."""
+    """Descriptions of schemas in words; `pages` has the page of each named type."""
 
     def __init__(self, pages: Mapping[str, str]) -> None:
         self._pages = pages
 
     def type_of(self, schema: Schema) -> str:
-        """The type of a value, with links to types that have a name."""
+        """The type of a value, with links to named types."""
         if "$ref" in schema:
             name = schema["$ref"].rpartition("/")[2]
             return f"[{name}]({self._pages[name]}#{anchor_of(name)})"
@@ -53,7 +53,7 @@ class Words:
         return f"({words})" if "anyOf" in schema or "oneOf" in schema else words
 
     def members_of(self, schema: Schema) -> list[list[str]]:
-        """Name, type, default or whether it is needed, and meaning of each member."""
+        """A row for each member: its name, its type, its default or that it is needed, and its meaning."""
         needed = schema.get("required", ())
         return [
             [f"`{name}`", self.type_of(each), left_out(each, needed=name in needed), each.get("description", "")]
@@ -62,7 +62,7 @@ class Words:
 
 
 def left_out(schema: Schema, *, needed: bool) -> str:
-    """The value of a member or parameter that is left out."""
+    """The value that a left-out member or parameter has, or the word "needed"."""
     if needed:
         return "needed"
     return f"`{json.dumps(schema['default'])}`" if "default" in schema else ""
@@ -74,7 +74,7 @@ def anchor_of(name: str) -> str:
 
 
 def types_within(schemas: Mapping[str, Schema], *names: str) -> list[str]:
-    """The names of types and of all that they lead to, each before those that it is the first to lead to."""
+    """The names of these types and of all types that they refer to, in the order of first reference."""
     found: list[str] = []
 
     def follow(wanted: Iterable[str]) -> None:
@@ -94,7 +94,7 @@ def table(heads: list[str], rows: Iterable[list[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    """One line, in which a bar is no border; in code it is none anyway."""
+    """The text in one line, with every bar escaped outside code."""
     parts = " ".join(text.split()).split("`")
     return "`".join(part if place % 2 else part.replace("|", "\\|") for place, part in enumerate(parts))
 
