@@ -33,7 +33,7 @@ from service.writer.submission import QueryRequest
 
 SEEN_MAX: Final = 4096
 CAUTIOUS_BATCHES: Final = 32
-"""The batches that take the lock after a refusal, which shows that a process appends or an analyst repeats a query."""
+"""How many batches take the lock after a refusal, which shows that a process appends or an analyst repeats a query."""
 _COMMIT_READS_MAX: Final = 3
 
 Result = TypeVar("Result")

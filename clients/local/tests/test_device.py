@@ -82,7 +82,7 @@ def test_another_process_goes_on_with_the_account(file: Path) -> None:
 
 
 def test_threads_spend_one_budget(file: Path) -> None:
-    """Of sixteen reports at once, four are paid for."""
+    """Four of sixteen reports at once are paid for."""
     with ThreadPoolExecutor(16) as crowd:
         list(crowd.map(lambda number: opened(file, entropy=seeded(number)).report([1.0]), range(16)))
     assert opened(file).spent_units == UNITS_PER_RHO // 2

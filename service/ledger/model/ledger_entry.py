@@ -122,8 +122,8 @@ class LedgerEntry(EntryRecord):
     alone, is the position that the burn settles, as JSON. `pieces_digest` and `private_digest` are stored too, although
     they could be worked out.
 
-    After an erasure, the amended pieces say less than when they were written, but keep the digests that they then had.
-    An entry that `is_pruned` has no pieces.
+    After an erasure, amended pieces say less than before, but keep the digests with which they were first written. An
+    entry that `is_pruned` has no pieces.
     """
 
     values: bytes
@@ -138,7 +138,7 @@ class LedgerEntry(EntryRecord):
     is_pruned: bool = False
 
     def sealed(self) -> Self:
-        """Set the digests and the hash of this entry, and return the entry. Whoever makes an entry calls this."""
+        """Set the digests and the hash of this entry, and return the entry. The maker of an entry calls this."""
         object.__setattr__(self, "values_digest", hashlib.sha256(self.values).digest())
         object.__setattr__(self, "pieces_digest", pieces_digest(self.pieces))
         object.__setattr__(self, "private_digest", private_digest(self))

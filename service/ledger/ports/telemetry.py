@@ -3,15 +3,15 @@
 None of them comes from a record, except those of a curator's alarms.
 
 Readers of metrics are not trusted with data. So no method takes a charge, a number of people, the name of a dataset or
-the length of an evaluation, and an adapter cannot show what it never received. Not all counts are equally public: those
-of late work and of acts are among them (`service.metrics` sorts them).
+the length of an evaluation, and an adapter cannot show what it never received. Even so, the counts of late work and of
+acts are not public (`service.metrics` sorts all counts).
 """
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final, Literal
 
 Commit = Literal["questions", "act", "checkpoint"]
-"""What a transaction committed, as the label of its count; `questions` are queries."""
+"""The content of a commit, as the label of its count; `questions` are queries."""
 
 
 class Telemetry:

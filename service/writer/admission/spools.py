@@ -1,6 +1,6 @@
 """The bytes of uploads on disk, counted by principal and in total, as they are written.
 
-An upload of more than a quarter of a megabyte is spooled to disk, so that the bound on memory does not limit it: eight
+An upload of more than a quarter of a megabyte is spooled to disk, where the bound on memory does not limit it: eight
 gzip bodies of a megabyte can unpack to eight gigabytes. The bytes of a gzip and the bytes that it unpacks to both
 count, since both are on disk at once.
 """

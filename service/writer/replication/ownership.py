@@ -120,8 +120,8 @@ class Ownership(Background):
     def leave(self) -> None:
         """Take no new ownership, and have all leases released so that others take over. Signal handlers may call this.
 
-        Requests that this process has accepted are still worked on. A handler may interrupt another call of this. It
-        must not set the event again then, or it would wait for the event's lock for ever.
+        Requests that this process has accepted are still worked on. A signal handler may interrupt another call of
+        `leave`. The inner call must not set the event again, or it would wait for the event's lock for ever.
         """
         if self._is_leaving:
             return

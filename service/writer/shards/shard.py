@@ -40,8 +40,8 @@ _NO_CHANGE: Final = -1
 class Turn:
     """A query as shards answer it: its plan, the sequence, id and salt of its entry, and how many slots are handed out.
 
-    `noise` (dimension,) int64 is drawn once for all shards. The sum is added to it, or the one number to which a query
-    reduces its sum. `tick` is the number of the monitor's tick; 0 if the query is no tick.
+    `noise` (dimension,) int64 is drawn once for all shards. It is added to the sum, or to the one number to which the
+    query reduces the sum. `tick` is the number of the monitor's tick; 0 if the query is no tick.
     """
 
     plan: Plan

@@ -1,4 +1,4 @@
-"""Everything that a play is rejected by: a table of checks, each of what was measured against a bound.
+"""The checks that can reject a play, each of a measured number against a bound.
 
 Under an accounting losses hold its promise for every adaptive strategy, whether it spends its budget B or not:
 

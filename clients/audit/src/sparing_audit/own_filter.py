@@ -39,7 +39,7 @@ class Filter:
         self._is_dropping = is_dropping
 
     def room(self, place: int) -> Range:
-        """The units that the next query may charge; none during a pause, or once it is left out for good."""
+        """The units that the next query may charge; none to an individual that pauses or is left out for good."""
         if self.is_paused[place] or (self._is_dropping and self.left_out[place] > 0):
             return NOTHING
         limit, spent = self.limits[place], self.spent[place]

@@ -45,7 +45,7 @@ CLIP_BITS: Final = 20
 SIGMA_BITS: Final = 28
 DIMENSION_MAX: Final = 2**20
 _WITHIN: Final = 1 - 2.0**-30
-"""A factor below 1 by far more than the rounding of a norm of DIMENSION_MAX numbers can add."""
+"""A factor so far below 1 that no rounding of a norm of DIMENSION_MAX numbers can outweigh it."""
 _SELF: Final = Touched(np.zeros(1, dtype=np.int64))
 
 

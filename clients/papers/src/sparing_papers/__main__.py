@@ -1,8 +1,8 @@
 """Draw the papers' figures: `make figures ARGS="--only koskela-5"`.
 
-Into the folder go, for each figure, its numbers as CSV and its drawing as PNG and SVG, and the seeds of all. Figures of
-MNIST need the file of the images (--digits, or SPARING_DIGITS), and are left out without it; with --quick, everything
-is coarser and generated digits stand in for the file. --docs also puts small pictures into docs/figures, and
+The folder gets the numbers of each figure as CSV, its drawing as PNG and SVG, and a file with the seeds. Figures of
+MNIST need the file of the images (--digits, or SPARING_DIGITS), and are left out without it. With --quick, everything
+is coarser, and generated digits take the place of the file. --docs also puts small pictures into docs/figures, and
 numbers that no seed repeats into clients/papers/kept.
 """
 

@@ -1,8 +1,8 @@
 """The steps that one (epsilon, delta) admits by each accountant, of a full batch and of Poisson samples.
 
 Three workloads have the same signal over the same noise: everybody at sigma 100, a tenth at sigma 10, a hundredth at
-sigma 1. The fourth is a hundredth at sigma 2. The steps that are compared are fixed beforehand. Only the accountants
-without sampling are filters (docs/natural-filters.md).
+sigma 1. The fourth is a hundredth at sigma 2. The numbers of steps are fixed beforehand. Only for steps without
+sampling are the accountants filters (docs/natural-filters.md).
 """
 
 from decimal import Decimal
