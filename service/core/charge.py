@@ -1,11 +1,13 @@
 """The charge of a Gaussian linear query to one individual: ||v||^2 / (2 sigma^2) of zCDP rho, in units, rounded up.
 
 Feldman and Zrnic (2021), Example 2.6: a query whose vector for an individual is v, answered with noise N(0, sigma^2 I),
-costs that individual rho = ||v||^2 / (2 sigma^2). Here ||v||^2 is an integer (the vector is on the grid) and sigma is a
-double, that is a fraction, so that the price of one squared step is a fraction too, and its ceiling one of integers.
+costs that individual rho = ||v||^2 / (2 sigma^2). Here ||v||^2 is an integer, because the vector is on the grid. Sigma
+is a double and hence a fraction, so that the price of one squared step is a fraction too. Rounding a charge up then
+takes integers alone.
 
 The ledger's unit is 2^-40 of zCDP rho, in int64. Binary floats cannot hold a budget: six charges of 0.01 add up to
-0.060000000000000005. Integers add exactly in any order: spent + charge <= limit. Charges are rounded up, limits down.
+0.060000000000000005. Integers add exactly in any order, so that spent + charge <= limit is decided exactly. Charges are
+rounded up, limits down.
 """
 
 from decimal import Decimal
@@ -36,9 +38,10 @@ def charge_units(
 ) -> NDArray[np.int64]:
     """Each individual's charge for a query: ceil(norm^2 * 2^40 / (2 sigma^2)), exactly, saturated at CHARGE_UNITS_MAX.
 
-    `norms_squared` (k,), int64, squared grid steps, not negative; `sigma_steps` in grid steps. Returns (k,) int64
-    units. With `norm_squared_max`, which no norm exceeds, the way of computing depends on that and sigma alone. Raises
-    TypeError unless norms are int64, ValueError for one negative or above the largest, and a sigma beyond 2^±64.
+    `norms_squared` (k,), int64, are squared grid steps, not negative; `sigma_steps` is in grid steps. Returns (k,)
+    int64 units. No norm may exceed `norm_squared_max`. Where it is given, the way of computing depends on it and sigma
+    alone. Raises TypeError unless norms are int64. Raises ValueError for a norm that is negative or above the largest,
+    and for a sigma beyond 2^±64.
     """
     price = price_of_step(sigma_steps)
     if norms_squared.dtype != np.int64 or norms_squared.ndim != 1:
@@ -50,7 +53,7 @@ def charge_units(
 
 
 def ceilings(numbers: NDArray[np.int64], price: Fraction, largest: int) -> NDArray[np.int64]:
-    """ceil(number * price) of numbers (k,) from 0 to `largest`, exactly, saturated; (k,) int64 units."""
+    """The charges ceil(number * price) of `numbers` (k,) from 0 to `largest`: exact, saturated, (k,) int64 units."""
     if largest * price.numerator <= price.denominator:
         return np.greater(numbers, 0).astype(np.int64)
     estimates = np.multiply(numbers, float(price))
@@ -65,8 +68,8 @@ def ceilings(numbers: NDArray[np.int64], price: Fraction, largest: int) -> NDArr
 def norm_within(room_units: NDArray[np.int64], sigma_steps: float, *, norm_squared_max: int) -> NDArray[np.int64]:
     """The largest squared norm, at most `norm_squared_max`, whose charge fits each room: `charge_units` inverted.
 
-    `room_units` (k,) int64. Returns (k,) int64 squared grid steps: floor(room * 2 sigma^2 / 2^40), by the charges,
-    which increase with the norm. Raises ValueError for a negative room, and as `charge_units`.
+    `room_units` (k,) int64. Returns (k,) int64 squared grid steps: floor(room * 2 sigma^2 / 2^40). The charges decide,
+    since they increase with the norm. Raises ValueError for a negative room, and the errors of `charge_units`.
     """
     if room_units.min(initial=0) < 0:
         raise ValueError("a room must not be negative")
@@ -83,7 +86,7 @@ def norm_within(room_units: NDArray[np.int64], sigma_steps: float, *, norm_squar
 
 
 def wide_rounds(largest: int, price: Fraction) -> int:
-    """The rounds of 128 bits for numbers up to the largest: 0, 1 or 2, each as long as three charges; public."""
+    """The public number of rounds in 128 bits for numbers up to `largest`: 0, 1 or 2, each as long as three charges."""
     if largest * price.numerator >= _HALF_OFF * price.denominator:
         return 2
     return int(largest * price.numerator > price.denominator >= _DENOMINATOR_NARROW)
@@ -131,8 +134,8 @@ def price_of_step(sigma_steps: float) -> Fraction:
 def _narrowly(norms_squared: NDArray[np.int64], price: Fraction, estimates: NDArray[np.float64]) -> NDArray[np.int64]:
     """Exact ceilings below 2^50: the nearest integer c to the estimate, or c + 1 where the true charge is above c.
 
-    The estimate is off by less than 1/2 and c by less than 1, so that c * denominator - norm * numerator is known from
-    its value modulo 2^64, and its sign says on which side of c the true charge is.
+    The estimate is off by less than 1/2 and c by less than 1. So c * denominator - norm * numerator is known from its
+    value modulo 2^64. Its sign says on which side of c the true charge is.
     """
     charges = np.rint(estimates, out=estimates).astype(np.int64)
     excess = charges * np.int64(price.denominator)
@@ -145,11 +148,11 @@ def _narrowly(norms_squared: NDArray[np.int64], price: Fraction, estimates: NDAr
 def _widely(
     norms_squared: NDArray[np.int64], price: Fraction, estimates: NDArray[np.float64], rounds: int
 ) -> NDArray[np.int64]:
-    """Exact ceilings for any price, in 128 bits; the same steps for every norm. Saturated ones come out as anything.
+    """Exact ceilings for any price, in 128 bits, by the same steps for every norm. Saturated ones have any value here.
 
-    The denominator is below 2^106: the odd part of sigma^2 is, and a power of two beside it only divides prices above
-    2^-62. An estimate of 2^62 is off by 2^11; then c is corrected by the quotient of the excess, which is off by less
-    than 1/2 + 2^-39.
+    The denominator is below 2^106, as the odd part of sigma^2 is. Where it has a power of two beside that part, the
+    price is 1 over the denominator, and above 2^-62 here. An estimate of 2^62 is off by 2^11. Then c is corrected by
+    the quotient of the excess, and that quotient is off by less than 1/2 + 2^-39.
     """
     charges = np.rint(np.minimum(estimates, _SATURATED)).astype(np.int64)
     norms = norms_squared.view(np.uint64)
@@ -161,7 +164,7 @@ def _widely(
 
 
 def _quotients(high: Words, low: Words, divisor: int) -> NDArray[np.int64]:
-    """Signed 128-bit numbers in two words (k,), over a divisor, rounded: (k,), at most _OFF_MAX either way."""
+    """The signed 128-bit numbers (k,), each in two words, over `divisor`: rounded, (k,), at most _OFF_MAX in size."""
     high += low >> np.uint64(63)  # the low word is read as signed: of a small number no digit is lost
     quotients = (high.view(np.int64) * float(_WORD) + low.view(np.int64)) / float(divisor)
     rounded: NDArray[np.int64] = np.rint(np.clip(quotients, -_OFF_MAX, _OFF_MAX)).astype(np.int64)
@@ -179,7 +182,7 @@ def _excess(charges: Words, norms_squared: Words, price: Fraction) -> tuple[Word
 
 
 def _product(numbers: Words, factor: int) -> tuple[Words, Words]:
-    """Numbers * factor modulo 2^128, (k,), in two words: high and low. By halves of 32 bits, as on paper."""
+    """Numbers * factor modulo 2^128, (k,), in two words: high and low. Long multiplication by halves of 32 bits."""
     factor_high, factor_low = np.uint64(factor // _WORD % _WORD), np.uint64(factor % _WORD)
     left, right = numbers >> _HALF_BITS, numbers & _HALF
     upper, lower = factor_low >> _HALF_BITS, factor_low & _HALF

@@ -1,11 +1,11 @@
 """The distance from 0 within which the noise of an answer is, with a stated probability.
 
-The noise round(Z) is within k steps of 0 exactly if Z is within k + 1/2 of it, which for a continuous Z has
-probability 2 Phi((k + 1/2) / sigma) - 1 at every sigma: the law of round(Z) summed from -k to k, where neighbouring
-cells cancel. The quantile of Z alone leaves the grid out, and q sigma holds floor(q sigma) steps only: said to be 95
-per cent, they are 68 at sigma 1/2 and 87 at sigma 1. Such an interval covers the sum of what was counted; it knows
-nothing of individuals left out, and nothing of what was clipped. Laplace noise Lap(b) is within h of 0 with probability
-1 - e^(-h / b).
+The noise round(Z) is within k steps of 0 exactly if Z is within k + 1/2 of 0. For a continuous Z the probability of
+that is 2 Phi((k + 1/2) / sigma) - 1 at every sigma: the law of round(Z) summed from -k to k, where neighbouring cells
+cancel. The quantile q of Z alone ignores the grid: q sigma contains only floor(q sigma) steps. Intervals of so many
+steps are said to hold 95 per cent, but they hold 68 at sigma 1/2 and 87 at sigma 1. The interval here covers the sum of
+what was counted. It takes no account of individuals left out or of what was clipped. Laplace noise Lap(b) is within h
+of 0 with probability 1 - e^(-h / b).
 """
 
 from functools import lru_cache
@@ -21,7 +21,7 @@ _MARGIN: Final = 1 + 2.0**-47
 def half_width_steps(sigma_steps: float, confidence: float) -> int:
     """The least k for which the noise is within k grid steps of 0 with at least this probability.
 
-    Where k - 1 would do by less than a part in 10^14 of sigma, it may be one more. Raises ValueError unless sigma is
+    The result may be k + 1 where k suffices by less than a part in 10^14 of sigma. Raises ValueError unless sigma is
     positive and finite, and the confidence above 0 and below 1.
     """
     if not (sigma_steps > 0 and isfinite(sigma_steps)):
@@ -30,21 +30,21 @@ def half_width_steps(sigma_steps: float, confidence: float) -> int:
 
 
 def sigma_steps_within(steps: int, confidence: float) -> float:
-    """The largest sigma, less a part in 10^14, at which the noise is within so many steps of 0 at this confidence.
+    """The largest sigma, less a part in 10^14, at which the noise is within `steps` steps of 0 at this confidence.
 
-    Such that half_width_steps(sigma_steps_within(k, c), c) <= k. Raises ValueError for negative steps and for a
-    confidence that is not above 0 and below 1.
+    So half_width_steps(sigma_steps_within(k, c), c) <= k. Raises ValueError for negative steps and for a confidence
+    that is not above 0 and below 1.
     """
     return _within(steps, _normal_quantile(confidence))
 
 
 def laplace_half_width_steps(scale_steps: float, confidence: float) -> int:
-    """Give that k for Laplace noise; now and then k + 1. Raises ValueError for a confidence not above 0 and below 1."""
+    """The k of `half_width_steps` for Laplace noise, rarely k + 1. Raises ValueError unless 0 < confidence < 1."""
     return max(0, -floor(0.5 - _laplace_quantile(confidence) * scale_steps))
 
 
 def scale_steps_within(steps: int, confidence: float) -> float:
-    """The largest scale of Laplace noise, less a part in 10^13, as `sigma_steps_within`. Raises ValueError likewise."""
+    """The largest scale of Laplace noise, less a part in 10^13; everything else as in `sigma_steps_within`."""
     return _within(steps, _laplace_quantile(confidence))
 
 

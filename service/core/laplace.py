@@ -1,8 +1,8 @@
-"""Exact rounded Laplace noise, round(Lap(b)), and what it charges an individual of one number v, by t = |v| / b.
+"""Exact rounded Laplace noise, round(Lap(b)), and its charge to an individual with one number v, by t = |v| / b.
 
-Rounding is a post-processing of the Laplace mechanism: every theorem about that holds. Discrete Laplace noise is
-another one: at b = 1 its divergence for one step is .4621, not .3679. Prices are chords of convex functions, and
-integers decide: every machine charges the same, by the same steps for every number.
+Rounding is a post-processing of the Laplace mechanism, so that every theorem about that mechanism holds. Discrete
+Laplace noise is a different law: at b = 1 its divergence for one step is .4621, not .3679. Prices are chords of convex
+functions. They are evaluated in integers, by the same steps for every number, so that every machine charges the same.
 """
 
 from collections.abc import Callable
@@ -26,18 +26,19 @@ ERROR: Final = 2.0**-41
 _W_MIN: Final = 2**44
 _SQUARES: Final = np.arange(2**12, dtype=np.int64) ** 2
 STEPS_MAX: Final = 2**31 - 1
-"""The longest number for which `longest_steps` looks."""
+"""The largest number of steps that `longest_steps` considers."""
 _PARTS: Final = np.arange(1, 2**11 + 1)
-"""The numbers of steps that are priced at a time: three times eleven bits are enough for each."""
+"""The numbers of steps that are priced at once: three rounds of 2^11 numbers decide 31 bits."""
 KNOT_BITS: Final = 46  # of a double, below its exponent and six leading bits, which tell one of 64 knots to an octave
 
 
 def rounded_laplace(count: int, scale_steps: float, entropy: noise.Entropy) -> NDArray[np.int64]:
     """`count` independent draws of round(Lap(scale_steps)), exactly, in grid steps: int64 of shape (count,).
 
-    Each is a function of an infinite bit string, a sign and U: round(-b ln U), by floats with a certified error or else
-    by decimal intervals and fresh words; at most 133 b. Each chunk of up to 2^16 draws takes a word for each, then one
-    for each refinement. Raises ValueError for a count below 1 or another scale, EntropyFailure for a broken source.
+    Each draw is a function of an infinite bit string, which gives a sign and U: round(-b ln U). Floats with a certified
+    error decide it, or else decimal intervals and fresh words. No draw exceeds 133 b. Each chunk of up to 2^16 draws
+    takes one word for each draw, then one for each refinement. Raises ValueError for a count below 1 or a scale outside
+    [0.3, 2^32], EntropyFailure for a broken source.
     """
     if count < 1 or not noise.SIGMA_STEPS_MIN <= scale_steps <= noise.SIGMA_STEPS_MAX:
         raise ValueError(f"count must be positive and scale_steps from 0.3 to 2^32, got {count} and {scale_steps}")
@@ -56,7 +57,7 @@ def rounded_laplace(count: int, scale_steps: float, entropy: noise.Entropy) -> N
 
 
 def _refined(string: int, scale: Decimal, entropy: noise.Entropy) -> int:
-    """The magnitude whose U begins with these 63 bits, extended until it is decided."""
+    """The magnitude whose U begins with these 63 bits. U is extended by fresh words until the magnitude is decided."""
     for words in range(1, noise.WORDS_MAX):
         string = string << 64 | int(noise.fresh_words(1, entropy)[0])
         with localcontext(noise.DECIMAL):
@@ -69,11 +70,12 @@ def _refined(string: int, scale: Decimal, entropy: noise.Entropy) -> int:
 
 
 LaplacePrices = Callable[[float], tuple[int, NDArray[np.int64] | None]]
-"""An accounting's, of a scale in grid steps: its first knot and segments (4, n), of starts, offsets, slopes and shifts.
+"""An accounting's prices at a scale in grid steps: the first knot, and segments (4, n).
 
-Without segments the price is t itself. Else it is (offset + x * slope) >> shift units modulo 2^64 from a start on, x
-being |v|, or v^2 in the first segment, and does not decrease. Segment j + 1 starts at the first step whose t is not
-below the double of bits first + j above KNOT_BITS zeros, the last where prices saturate. Other scales: ValueError.
+The four rows are starts, offsets, slopes and shifts. Without segments the price is t itself. Otherwise the price from a
+start on is (offset + x * slope) >> shift units modulo 2^64, where x is v^2 in the first segment and |v| in the others.
+Prices do not decrease. Segment j + 1 starts at the first step whose t is not below the double with the bits first + j
+above KNOT_BITS zeros. The last segment starts where prices saturate. Raises ValueError for a scale outside [0.3, 2^32].
 """
 
 
@@ -83,8 +85,9 @@ def laplace_charge_units(
     """Each individual's charge for a query with Laplace noise: the price of |v| / b in units, rounded up.
 
     `norms_squared` (k,), int64, are v^2 in squared grid steps. Returns (k,) int64 units, saturated. Raises TypeError
-    unless they are int64, ValueError for one negative, above the largest or no square, and as `prices`. The root is
-    exact: the float one is off by less than 2^31.5 * 2^-52. Where none can be large all small sizes are priced once.
+    unless they are int64. Raises ValueError for a norm that is negative, above the largest or no square, and the errors
+    of `prices`. The root is exact, since the float root is off by less than 2^31.5 * 2^-52. Where no norm can be large,
+    each small size is priced once and looked up.
     """
     first, segmented = prices(scale_steps)
     if norms_squared.dtype != np.int64 or norms_squared.ndim != 1:
@@ -109,14 +112,14 @@ def laplace_charge_units(
 
 @lru_cache(maxsize=64)  # of a count each block asks for the same one
 def laplace_worst_case_units(norm_squared: int, scale_steps: float, prices: LaplacePrices) -> int:
-    """`laplace_charge_units` of one squared norm up to 2^62, its root rounded up. Raises ValueError likewise."""
+    """The charge of one squared norm up to 2^62, its root rounded up. Raises ValueError as `laplace_charge_units`."""
     square = (isqrt(norm_squared - 1) + 1) ** 2 if norm_squared > 0 else norm_squared
     return int(laplace_charge_units(np.array([square], np.int64), scale_steps, prices, norm_squared_max=square)[0])
 
 
 @lru_cache(maxsize=64)  # each keeps the table of its scale in memory
 def longest_steps(prices: LaplacePrices, units: int, scale_steps: float) -> int:
-    """The largest number of steps, at most 2^31 - 1, that costs at most `units` at a scale: prices do not fall."""
+    """The largest number of steps, at most 2^31 - 1, that costs at most `units` at a scale. Prices do not decrease."""
     low, high = 0, STEPS_MAX
     while low < high:
         steps = low + (high - low) * _PARTS // _PARTS.size  # the last is high; all between, where they are so few

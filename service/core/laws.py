@@ -1,7 +1,7 @@
 """Laws of noise of one size: how they are drawn, what they charge an individual, and how far they reach.
 
-Everything is in grid steps. A law is total in what it states; what has no price raises ValueError where it is asked
-for, so that a damaged ledger row is named and is no crash.
+Everything is in grid steps. Every law can be made and stated. A law without a price raises ValueError only when it is
+asked for one, so that a damaged ledger row can be named and does not stop the process.
 """
 
 from abc import ABC, abstractmethod
@@ -25,7 +25,7 @@ from service.core.noise import Entropy, rounded_gaussian
 
 Integers = NDArray[np.int64]
 PREPAID: Final = "gaussian prepaid"
-"""The first words of the name of a tick's law; its number follows."""
+"""The name of a tick's law begins with these words, and the tick's number follows."""
 
 
 class Law(ABC):
@@ -42,7 +42,7 @@ class Law(ABC):
     name: str
     """The words by which a ledger entry names it: with its size they price the entry."""
     tick: int = 0
-    """The number of a monitor's tick, from 1; 0 of all others."""
+    """The number of a monitor's tick, from 1; 0 for every other law."""
 
     @abstractmethod
     def draw(self, count: int, entropy: Entropy) -> Integers:
@@ -50,14 +50,14 @@ class Law(ABC):
 
     @abstractmethod
     def charges(self, norms_squared: Integers, *, norm_squared_max: int | None = None) -> Integers:
-        """The charge of each squared norm (k,), (k,) units. With the largest norm, time does not depend on others.
+        """The charge of each squared norm (k,), (k,) units. With `norm_squared_max` the time depends on no other norm.
 
         Raises TypeError unless norms are int64, ValueError for a norm or a size that has no price.
         """
 
     @abstractmethod
     def charge(self, norm_squared: int) -> int:
-        """The charge of one squared norm, in units. Raises ValueError likewise."""
+        """The charge of one squared norm, in units. Raises ValueError as `charges`."""
 
     @abstractmethod
     def norms_within(self, room_units: Integers, *, norm_squared_max: int) -> Integers:
@@ -65,7 +65,7 @@ class Law(ABC):
 
     @abstractmethod
     def longest(self, units: int) -> float:
-        """The longest vector, in steps, for which so many units pay."""
+        """The length in steps of the longest vector that costs at most `units`."""
 
     @abstractmethod
     def half_width(self, confidence: float) -> int:
@@ -73,10 +73,10 @@ class Law(ABC):
 
     @abstractmethod
     def rounds(self, norm_squared_max: int) -> int:
-        """The rounds of work that one charge takes beyond a charge of few bits; public."""
+        """The rounds of work that one charge takes beyond a charge of few bits. The number is public."""
 
     def numbered(self, tick: int) -> "Law":  # noqa: ARG002 - of ticks alone
-        """The law of a monitor's tick by its number; any other law is itself."""
+        """The law of a monitor's tick with this number; any other law returns itself."""
         return self
 
 
@@ -91,31 +91,31 @@ class Gaussian(Law):
     deviation: ClassVar[float] = 1.0
 
     def draw(self, count: int, entropy: Entropy) -> Integers:
-        """Draw as `rounded_gaussian` does."""
+        """The draws of `rounded_gaussian`."""
         return rounded_gaussian(count, self.size_steps, entropy)
 
     def charges(self, norms_squared: Integers, *, norm_squared_max: int | None = None) -> Integers:
-        """Count as `charge_units` does."""
+        """The charges of `charge_units`."""
         return charge_units(norms_squared, self.size_steps, norm_squared_max=norm_squared_max)
 
     def charge(self, norm_squared: int) -> int:
-        """Count as `worst_case_units` does."""
+        """The charge of `worst_case_units`."""
         return worst_case_units(norm_squared, self.size_steps)
 
     def norms_within(self, room_units: Integers, *, norm_squared_max: int) -> Integers:
-        """Count as `norm_within` does."""
+        """The norms of `norm_within`."""
         return norm_within(room_units, self.size_steps, norm_squared_max=norm_squared_max)
 
     def longest(self, units: int) -> float:
-        """Sigma sqrt(2 rho): the charge solved for the norm."""
+        """The length sigma sqrt(2 rho): the formula of the charge solved for the norm."""
         return self.size_steps * sqrt(2 * units / UNITS_PER_RHO)
 
     def half_width(self, confidence: float) -> int:
-        """Count as `half_width_steps` does."""
+        """The half width of `half_width_steps`."""
         return half_width_steps(self.size_steps, confidence)
 
     def rounds(self, norm_squared_max: int) -> int:
-        """Count as `wide_rounds` does."""
+        """The rounds of `wide_rounds`."""
         return wide_rounds(norm_squared_max, price_of_step(self.size_steps))
 
 
@@ -127,27 +127,27 @@ class PrepaidGaussian(Gaussian):
     is_free: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Name it with its number."""
+        """Put the tick's number into the name."""
         object.__setattr__(self, "name", f"{PREPAID} {self.tick}")
 
     def numbered(self, tick: int) -> Self:
-        """Make the law of another tick of it."""
+        """This law for the tick with another number."""
         return replace(self, tick=tick)
 
     def charges(self, norms_squared: Integers, *, norm_squared_max: int | None = None) -> Integers:  # noqa: ARG002
-        """Nothing."""
+        """Zero units for each norm: the reserve has paid."""
         return np.zeros(norms_squared.size, dtype=np.int64)
 
     def charge(self, norm_squared: int) -> int:  # noqa: ARG002 - whatever it is
-        """Nothing."""
+        """Zero units: the reserve has paid."""
         return 0
 
     def norms_within(self, room_units: Integers, *, norm_squared_max: int) -> Integers:
-        """Every norm."""
+        """The largest norm for every room, since nothing is charged."""
         return np.full(room_units.size, norm_squared_max, dtype=np.int64)
 
     def longest(self, units: int) -> float:  # noqa: ARG002 - none are needed
-        """No vector is too long."""
+        """Infinity, since nothing is charged."""
         return inf
 
 
@@ -155,8 +155,8 @@ class PrepaidGaussian(Gaussian):
 class Laplace(Law):
     """round(Lap(b)) for one number of an individual, at the prices of an accounting: `service.core.laplace`.
 
-    It holds the table of prices at its scale, which takes milliseconds to make, and may be sent to other processes. Two
-    are equal by scale and accounting, which give the table.
+    The law holds the table of prices at its scale, which takes milliseconds to make, so that other processes can be
+    sent the table. Two laws with the same scale and accounting are equal, since these determine the table.
     """
 
     size_steps: float
@@ -173,24 +173,24 @@ class Laplace(Law):
         return cls(size_steps, accounting, prices(size_steps))
 
     def __post_init__(self) -> None:
-        """Name it with the accounting."""
+        """Put the accounting into the name."""
         object.__setattr__(self, "name", f"{self.word} {self.accounting}")
 
     def _prices(self, _scale_steps: float) -> tuple[int, Integers | None]:
-        """`LaplacePrices` of its own scale alone."""
+        """The `LaplacePrices` of this law, at its own scale whatever the argument."""
         return self.table
 
     def draw(self, count: int, entropy: Entropy) -> Integers:
-        """Draw as `rounded_laplace` does."""
+        """The draws of `rounded_laplace`."""
         return rounded_laplace(count, self.size_steps, entropy)
 
     def charges(self, norms_squared: Integers, *, norm_squared_max: int | None = None) -> Integers:
-        """Count as `laplace_charge_units` does."""
+        """The charges of `laplace_charge_units`."""
         most = int(norms_squared.max(initial=0)) if norm_squared_max is None else norm_squared_max
         return laplace_charge_units(norms_squared, self.size_steps, self._prices, norm_squared_max=most)
 
     def charge(self, norm_squared: int) -> int:
-        """Count as `laplace_worst_case_units` does."""
+        """The charge of `laplace_worst_case_units`."""
         return laplace_worst_case_units(norm_squared, self.size_steps, self._prices)
 
     def norms_within(self, room_units: Integers, *, norm_squared_max: int) -> Integers:  # noqa: ARG002
@@ -198,13 +198,13 @@ class Laplace(Law):
         raise TypeError("a vector of one number is not shortened")
 
     def longest(self, units: int) -> float:
-        """Count as `longest_steps` does."""
+        """The number of steps of `longest_steps`."""
         return longest_steps(self._prices, units, self.size_steps)
 
     def half_width(self, confidence: float) -> int:
-        """Count as `laplace_half_width_steps` does."""
+        """The half width of `laplace_half_width_steps`."""
         return laplace_half_width_steps(self.size_steps, confidence)
 
     def rounds(self, norm_squared_max: int) -> int:  # noqa: ARG002 - the table is as large for all
-        """One."""
+        """One round."""
         return 1

@@ -1,7 +1,7 @@
 """Laws of noise of any size, and the size that a precision asks for. Sizes and norms are in grid steps.
 
-A size is asked for before it is known, so that this belongs to no law of one size. An accounting has the mechanisms
-that it prices, by the word of a query.
+A law in `service.core.laws` has one size. A mechanism is the same noise before its size is known. An accounting has the
+mechanisms that it prices, by the word that a query uses for each.
 """
 
 from abc import ABC, abstractmethod
@@ -18,7 +18,7 @@ class Mechanism(ABC):
 
     law: ClassVar[type[Law]]
     of_one_number: ClassVar[bool]
-    """It is priced by one number of an individual, and not by the norm of a vector."""
+    """The price is that of one number for each individual, and not that of a vector's norm."""
     name: str
     """The words by which a ledger entry names it."""
 
@@ -28,19 +28,19 @@ class Mechanism(ABC):
 
     @abstractmethod
     def size_for(self, norm_squared: int, units: int) -> float:
-        """A size at which a vector of this squared norm costs at most `units`, larger than the least by 2^-18 of it."""
+        """The least size at which a vector of this squared norm costs at most `units`, or up to 2^-18 of it more."""
 
     @abstractmethod
     def estimate_for(self, norm_squared: int, units: int) -> float:
-        """About that size, in less time."""
+        """About the size that `size_for` gives, in less time."""
 
     @abstractmethod
     def size_within(self, steps: int, confidence: float) -> float:
-        """The largest size at which the noise is within so many steps at this confidence. Raises ValueError."""
+        """The largest size at which the noise is within `steps` steps at this confidence. Raises ValueError."""
 
 
 class GaussianMechanism(Mechanism):
-    """Gaussian noise, which has one price under all accountings that have one."""
+    """Gaussian noise, which has the same price under every accounting that prices it."""
 
     law: ClassVar = Gaussian
     of_one_number: ClassVar = False
@@ -53,8 +53,8 @@ class GaussianMechanism(Mechanism):
     def size_for(self, norm_squared: int, units: int) -> float:
         """The smallest double at which a vector costs at most `units`, by the ledger's own arithmetic.
 
-        The estimate is one correctly rounded division and one correctly rounded root, so it exceeds the exact root by
-        less than the distance to the next smaller double: no smaller one will do, and a few larger ones may be tried.
+        The estimate is one correctly rounded division and one correctly rounded root. So the next smaller double is
+        below the exact root and is not enough, and a few larger doubles may have to be tried.
         """
         sigma = self.estimate_for(norm_squared, units)
         while worst_case_units(norm_squared, sigma) > units:

@@ -1,14 +1,15 @@
 """Exact rounded Gaussian noise, round(N(0, sigma^2)) in whole grid steps, by certified Box-Muller.
 
-Adding round(Z) to an integer m is rounding m + Z: the answer is a post-processing of the Gaussian mechanism, at any
-sigma and any grid, so every theorem about that mechanism holds for it. A discrete Gaussian is not (it is not
-1/sigma-GDP), and a float Gaussian, whatever its generator, has holes that tell inputs (Mironov 2012; Jin et al. 2022).
+Adding round(Z) to an integer m is rounding m + Z. So the answer is a post-processing of the Gaussian mechanism at any
+sigma and any grid, and every theorem about that mechanism holds for it. A discrete Gaussian is no such post-processing
+(it is not 1/sigma-GDP). A float Gaussian, whatever its generator, has gaps between its values that tell inputs apart
+(Mironov 2012; Jin et al. 2022).
 
 Exactness: the two numbers of a pair are a function of two infinite uniform bit strings, U1 and U2, of which 64 bits are
-drawn first. Floats evaluate round(sigma sqrt(-2 ln U1) (cos, sin)(2 pi U2)) with a certified error. Where that leaves a
-number undecided, the same strings are extended by fresh words and evaluated in decimal interval arithmetic until both
-numbers of the pair are decided. An undecided pair is never dropped, since that would condition its law, and never
-refined by halves, since its two numbers share their bits ("interval refining", Haney et al. 2022, arXiv 2207.13793).
+drawn first. Floats evaluate round(sigma sqrt(-2 ln U1) (cos, sin)(2 pi U2)) with a certified error. Where a number is
+still undecided, the same strings are extended by fresh words and evaluated in decimal interval arithmetic until both
+numbers of the pair are decided. An undecided pair is never dropped, since that would condition its law. Its two numbers
+are never refined separately, since they share their bits ("interval refining", Haney et al. 2022, arXiv 2207.13793).
 """
 
 from collections.abc import Callable
@@ -49,11 +50,11 @@ class EntropyFailure(Exception):
 def rounded_gaussian(count: int, sigma_steps: float, entropy: Entropy) -> NDArray[np.int64]:
     """`count` independent draws of round(N(0, sigma_steps^2)), exactly, in grid steps: int64 of shape (count,).
 
-    Adding them to an integer vector with squared norm n is n/(2 sigma^2)-zCDP and sqrt(n)/sigma-GDP (Bun and Steinke
-    2016, Proposition 1.6; Dong, Roth and Su 2022, Theorem 2.7; post-processing). No draw exceeds 17 sigma, since U1 is
-    at least 2^-192. The words are used in this order: for each chunk of 2^16 draws or what is left of them, one word of
-    U1 for each pair, one of U2 for each pair, then two (U1, U2) for each refinement of an undecided pair.
-    Raises ValueError for a count below 1 or a sigma outside [0.3, 2^32], EntropyFailure for a broken source.
+    Adding the draws to an integer vector with squared norm n is n/(2 sigma^2)-zCDP and sqrt(n)/sigma-GDP (Bun and
+    Steinke 2016, Proposition 1.6; Dong, Roth and Su 2022, Theorem 2.7; post-processing). No draw exceeds 17 sigma,
+    since U1 is at least 2^-192. Each chunk of up to 2^16 draws uses words in this order: one word of U1 for each pair,
+    one of U2 for each pair, then two (U1, U2) for each refinement of an undecided pair. Raises ValueError for a count
+    below 1 or a sigma outside [0.3, 2^32], EntropyFailure for a broken source.
     """
     if count < 1:
         raise ValueError(f"count must be positive, got {count}")
@@ -69,7 +70,7 @@ def rounded_gaussian(count: int, sigma_steps: float, entropy: Entropy) -> NDArra
 
 
 def _pairs(pairs: int, sigma_steps: float, entropy: Entropy) -> NDArray[np.int64]:
-    """(2, pairs) draws: the cosines' row and the sines'."""
+    """The draws (2, pairs): a row of cosines and a row of sines."""
     words = fresh_words(2 * pairs, entropy)
     first, second = words[:pairs], words[pairs:]
     radius = first.astype(np.float64)
@@ -97,7 +98,7 @@ def _pairs(pairs: int, sigma_steps: float, entropy: Entropy) -> NDArray[np.int64
 
 
 def _few(count: int, sigma_steps: float, entropy: Entropy) -> NDArray[np.int64]:
-    """The draws pair by pair: whatever floats decide is certain, so it does not matter which floats they are."""
+    """The draws (count,), worked out pair by pair. They equal those of `_pairs`, since both decide with certainty."""
     pairs = (count + 1) // 2
     words = fresh_words(2 * pairs, entropy).tolist()
     drawn = [_pair(words[pair], words[pairs + pair], sigma_steps, entropy) for pair in range(pairs)]
@@ -153,7 +154,7 @@ def _interval(first: int, second: int, bits: int, sigma: Decimal) -> tuple[tuple
 
 
 def _cos_sin(angle: Decimal) -> tuple[Decimal, Decimal]:
-    """The cosine and sine of an angle in [0, 2 pi], by 120 terms of e^(i angle): what is left out is below 1e-102."""
+    """The cosine and sine of an angle in [0, 2 pi], by 120 terms of e^(i angle). Further terms are below 1e-102."""
     cosine, sine, term = Decimal(1), Decimal(0), Decimal(1)
     for order in range(1, 121, 2):
         term = term * angle / order

@@ -1,8 +1,9 @@
 """Vectors that are outer products: of a row of features with itself, or with the error of a model's prediction.
 
-The gradient of a linear model is left ⊗ right for each individual, and the sum over the active one product of matrices;
-no individual's gradient is ever formed. Entries are whole numbers in doubles, and a product of so many rows that
-rows * |left| * |right| stays below 2^53 is exact in any order of its additions: what is summed is what was measured.
+The gradient of a linear model is left ⊗ right for each individual, and the sum over the active individuals is one
+product of matrices, so that no individual's gradient is ever formed. Entries are whole numbers in doubles. The product
+of as many rows as keep rows * |left| * |right| below 2^53 is exact in any order of its additions. So the vectors that
+are summed are those whose norms were measured.
 """
 
 from dataclasses import dataclass, replace
@@ -22,9 +23,9 @@ WITHIN: Final = 1 - 2.0**-40  # far more than the roundings of a factor and of i
 class OuterProducts:
     """The individuals of a block, at p places, whose vectors are `left` ⊗ `right`, row-major, or half of a square.
 
-    `left` (a, p) and `right` (b, p) are whole numbers; |left| * |right| is at most `peak`, and norms are zero where not
-    touched. A square (`right` is None) is of `left` with itself: its upper triangle. Raises ValueError for shapes that
-    disagree and for a peak outside [1, 2^53).
+    `left` (a, p) and `right` (b, p) are whole numbers, and |left| * |right| is at most `peak`. Norms are zero where not
+    touched. Where `right` is None, a vector is the upper triangle of the square `left` ⊗ `left`. Raises ValueError for
+    shapes that disagree and for a peak outside [1, 2^53).
     """
 
     touched: Touched
@@ -35,7 +36,7 @@ class OuterProducts:
     one_norm: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse matrices of other individuals; what needs a pass over the entries is left to tests."""
+        """Refuse matrices of other shapes. What needs a pass over the entries is checked by tests alone."""
         right = self.left if self.right is None else self.right
         if not (self.norms_squared.shape == self.left.shape[1:] == right.shape[1:] == (self.touched.size,)):
             raise ValueError("one norm for each place, and one column of each matrix")
@@ -59,9 +60,10 @@ class OuterProducts:
     def shortened(self, places: NDArray[np.int64], norms_squared_max: NDArray[np.int64]) -> Self:
         """The block with the vectors at `places` (k,), each beyond its bound (k,), scaled and truncated to within it.
 
-        Feldman and Zrnic (2021), Algorithm 3. Products are scaled in `left` alone, squares in both sides, by the root.
-        At most sqrt(2 room a) ||right|| / sigma_steps of rho, and a part in 2^38, stay unused: truncation takes sqrt(a)
-        steps of `left`. The factor errs by less than it is made smaller by, and `Accounts.debit` checks the charge.
+        Feldman and Zrnic (2021), Algorithm 3. Products are scaled in `left` alone. Squares are scaled by the root of
+        the factor in `left`, which is both sides. At most sqrt(2 room a) ||right|| / sigma_steps of rho, and a part in
+        2^38, stay unused, because truncation takes up to sqrt(a) steps of `left`. The factor is reduced by more than
+        its rounding error, and `Accounts.debit` checks the charge.
         """
         left, norms = self.left.copy(), self.norms_squared.copy()
         factors = np.sqrt(norms_squared_max / norms[places]) * WITHIN
@@ -73,7 +75,7 @@ class OuterProducts:
 def squared_norms(left: NDArray[np.float64], right: NDArray[np.float64] | None) -> NDArray[np.int64]:
     """The squared norms (p,) of vectors of whole numbers, which the plan's bounds keep at 2^61 or below.
 
-    ||l ⊗ r||^2 = ||l||^2 ||r||^2, and of the upper triangle of h ⊗ h it is (||h||^4 + Σ h_j^4) / 2.
+    ||l ⊗ r||^2 = ||l||^2 ||r||^2. The squared norm of the upper triangle of h ⊗ h is (||h||^4 + Σ h_j^4) / 2.
     """
     squares = squares_of(left)
     if right is not None:

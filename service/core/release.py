@@ -1,9 +1,9 @@
 """The answer to one query: the exact sum over the active individuals, plus noise, and the charge of each.
 
 Feldman and Zrnic (2021), Algorithm 2, one round. Individuals come in blocks of sparse integer vectors with squared
-norms, those of the very integers that are summed, so that the charge is for what is added; everyone else has the zero
-vector, adds nothing and pays nothing. Accounts are debited block by block, while a block is in cache; the caller
-commits charges and answer together before the answer leaves, or takes the charges back.
+norms. The norms are those of the very integers that are summed, so that the charge is for what is added. Everyone else
+has the zero vector, adds nothing and pays nothing. Accounts are debited block by block, while a block is in cache. The
+caller commits charges and answer together before the answer leaves, or takes the charges back.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -24,11 +24,11 @@ from service.core.shortening import shortened
 class Contributions:
     """The individuals of a block that a query touches, at p places, and m vector entries, all int64.
 
-    Arrays may be zero-stride views where all elements are equal. Entries of one individual at one coordinate add up;
-    entries at places that are not touched are ignored. `one_norm` is a fact of the query: with it, every touched
-    individual has the same norm, whatever the data; without it, norms that are equal are so by chance, and nothing
-    about a release may take another form for it. Raises ValueError when lengths disagree, the dimension is not
-    positive, or the norms under `one_norm` are no such view.
+    Arrays may be zero-stride views where all elements are equal. Entries of one individual at one coordinate add up.
+    Entries at places that are not touched are ignored. `one_norm` says that by the query every touched individual has
+    the same norm, whatever the data. Without `one_norm` equal norms are a fact of the data, and the form of a release
+    must not depend on it. Raises ValueError when lengths disagree, when the dimension is not positive, or when the
+    norms under `one_norm` are not a zero-stride view.
     """
 
     touched: Touched
@@ -40,7 +40,7 @@ class Contributions:
     one_norm: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse arrays that do not belong together; what needs a pass over the entries is left to tests."""
+        """Refuse arrays that do not belong together. What needs a pass over the entries is checked by tests alone."""
         places = (self.touched.size,)
         owned = places if self.owners is None else self.owners.shape
         if self.norms_squared.shape != places or not (owned == self.coordinates.shape == self.values.shape):
@@ -53,8 +53,8 @@ class Contributions:
     def add_to(self, total: NDArray[np.int64], active: NDArray[np.bool_]) -> None:
         """Add the vectors of the places marked in `active` (p,) to `total` (dimension,), in place and exactly.
 
-        int64 addition is associative, so no order of individuals or blocks changes a bit; that the final total fits is
-        the plan's public overflow bound. A single coordinate needs no scatter.
+        int64 addition is associative, so that the order of individuals and blocks changes no bit. The plan's public
+        overflow bound ensures that the final total fits. A single coordinate needs no scatter.
         """
         entries = active if self.owners is None else active[self.owners]
         if self.dimension == 1 and is_uniform(self.values):
@@ -68,7 +68,7 @@ class Contributions:
         """The block with the vectors at `places` (k,), each beyond its bound (k,), scaled and truncated to within it.
 
         Feldman and Zrnic (2021), Algorithm 3. For m entries at most sqrt(2 room m) / sigma_steps of rho and a unit stay
-        unused: truncation takes sqrt(m) steps at most.
+        unused, because truncation takes sqrt(m) steps at most.
         """
         values, norms = self.values.copy(), self.norms_squared.copy()
         if self.owners is None:
@@ -97,7 +97,7 @@ class Participants:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Release:
-    """An answer and its price. Only `values` may leave; the rest is the ledger's."""
+    """An answer and its price. Only `values` may leave the service; everything else is for the ledger."""
 
     values: NDArray[np.int64]  # (dimension,) exact sum + noise, grid steps
     blocks: tuple[Participants, ...]  # in increasing slots
@@ -131,11 +131,12 @@ def answer(
 ) -> Release:
     """Answer sum_i q(x_i) over the active set, plus round(N(0, sigma^2)) in each coordinate.
 
-    `noise` (dimension,) is drawn by the law of the terms, and the sum is added to it; of several shards
-    each is given zeros. Blocks come in increasing slots; under the drop rule `dropped` gives a positive number, by
-    place, where one was left out before. Every active individual is debited: with Gaussians the transcript is B-zCDP
-    and sqrt(2 B)-GDP for a limit B (Corollary 4.7; Koskela et al. 2023, Theorem 12). Raises ValueError for noise of
-    another shape or type, and for blocks that do not fit; blocks before such a one stay debited.
+    `noise` (dimension,) is drawn by the law of the terms, and the sum is added to that array. Where a dataset has
+    several shards, each shard is given zeros instead. Blocks come in increasing slots. Under the drop rule `dropped`
+    gives, by place, a positive number for an individual that was left out before. Every active individual is debited:
+    with Gaussians the transcript is B-zCDP and sqrt(2 B)-GDP for a limit B (Corollary 4.7; Koskela et al. 2023, Theorem
+    12). Raises ValueError for noise of another shape or type, and for a block that does not fit; the blocks before it
+    stay debited.
     """
     if noise.shape != (terms.dimension,) or noise.dtype != np.int64:
         raise ValueError("one int64 of noise for each coordinate")
@@ -157,7 +158,7 @@ def answer(
 def _participate(
     block: Block, accounts: Accounts, terms: QueryTerms, values: NDArray[np.int64], dropped: NDArray[np.uint8] | None
 ) -> tuple[Participants, int, int]:
-    """Charge the active of a block and add their vectors to `values`; how many they are, and their units together."""
+    """Charge the active of a block and add their vectors to `values`. Returns also their number and total units."""
     law, most, places = terms.law, terms.norm_squared_max, block.touched.size
     norms = block.norms_squared
     charges = uniform(law.charge(first(norms)), places) if block.one_norm else law.charges(norms, norm_squared_max=most)
@@ -190,7 +191,7 @@ def _participate(
 
 
 def _in_order(contributions: Iterable[Block], dimension: int) -> Iterator[Block]:
-    """The blocks, refused if an individual could be in two of them: each would be let through on the same balance."""
+    """The blocks in order. Raises ValueError where one individual could be in two blocks, both on the same balance."""
     end = 0
     for block in contributions:
         if block.dimension != dimension or (block.touched.size > 0 and block.touched.begin < end):

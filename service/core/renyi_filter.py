@@ -1,11 +1,12 @@
 """The individual filter: each has a limit, and one that cannot pay for a query is left out of it.
 
-Feldman and Zrnic (2021), Algorithm 2, Corollary 4.7 and Remark 4.4: if an individual takes part in a query only
-while its spent total, this query's charge included, stays within its limit B, then the whole adaptive transcript is
-B-zCDP for that individual. Koskela, Tobaben and Honkela (2023), Theorem 12: it is sqrt(2 B)-GDP, the queries being
-Gaussian. That is the skip rule. Under the drop rule, whose active set is the S_t of Corollary 4.7, an individual that
-was left out once is left out of every later query too: fewer take part, so that the same sums of charges stay within B.
-Both decide from the own record and the answers so far alone. A paused individual is left out too; the promise stays B.
+Feldman and Zrnic (2021), Algorithm 2, Corollary 4.7 and Remark 4.4: if an individual takes part in a query only while
+its spent total, this query's charge included, stays within its limit B, then the whole adaptive transcript is B-zCDP
+for that individual. Koskela, Tobaben and Honkela (2023), Theorem 12: it is sqrt(2 B)-GDP, the queries being Gaussian.
+That is the skip rule. Under the drop rule an individual that was left out once is left out of every later query too;
+its active set is the S_t of Corollary 4.7. Fewer individuals take part than under the skip rule, so that the same sums
+of charges stay within B. Both rules decide from the individual's own record and the answers so far alone. A paused
+individual is left out too, and the promise stays B.
 """
 
 from dataclasses import dataclass, field
@@ -22,14 +23,14 @@ from service.core.charge import LIMIT_UNITS_MAX
 class Touched:
     """The individuals of a block that a query touches: slots by place (p of them), and which of these are touched.
 
-    A list of slots where these are few, a stretch of slots where many. Arrays "by place" have one element for each
-    listed slot, or for each slot of the stretch; elements at places that are not marked mean nothing. Over a stretch
-    every operation is one pass through memory in order, and no list of slots is ever made. The form of a block decides
-    about time alone (tests/laws/test_forms_of_entries.py).
+    The slots are a list where they are few, and a stretch where they are many. Arrays "by place" have one element for
+    each listed slot, or for each slot of the stretch. Their elements at places that are not marked mean nothing. Over a
+    stretch every operation is one pass through memory in order, and no list of slots is made. The form of a block
+    affects time alone (tests/laws/test_forms_of_entries.py).
 
-    `index` is a strictly increasing list of slots (p,) int64, or a slice of p slots with step 1; `marks` (p,) are True
-    at the touched ones, and None where all of a list are. Raises IndexError for slots out of order or below zero,
-    ValueError for marks of another shape or type, and for a stretch without marks.
+    `index` is a strictly increasing list of slots (p,) int64, or a slice of p slots with step 1. `marks` (p,) are True
+    at the touched slots; None means that all slots of a list are touched. Raises IndexError for slots out of order or
+    below zero. Raises ValueError for marks of another shape or type, and for a stretch without marks.
     """
 
     index: NDArray[np.int64] | slice
@@ -39,7 +40,7 @@ class Touched:
     end: int = field(init=False)  # the slot after the last; 0 without places
 
     def __post_init__(self) -> None:
-        """Refuse slots of which one could be charged twice: a repeated one would be let through on the same balance."""
+        """Refuse a repeated slot: both of its places would see the same balance, and it would be charged twice."""
         index = self.index
         if isinstance(index, slice):
             if self.marks is None or index.step is not None or not 0 <= index.start <= index.stop:
@@ -61,11 +62,11 @@ class Touched:
         return self.size if self.marks is None else int(np.count_nonzero(self.marks))
 
     def among(self, which: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Those of the places `which` (p,) that are touched, (p,)."""
+        """The mask (p,) of the places in `which` (p,) that are touched."""
         return which if self.marks is None else np.logical_and(which, self.marks)
 
     def slots(self, which: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-        """The touched slots, or those of the places `which` (p,): strictly increasing."""
+        """The touched slots, or those at the places in the mask `which` (p,): strictly increasing."""
         marks = self.marks if which is None else which
         if not isinstance(self.index, slice):
             return self.index if marks is None else compress(self.index, marks)
@@ -82,10 +83,10 @@ class FilterViolation(Exception):
 class Accounts:
     """The limit of every individual, the room that is left below it, and whether it has paused, by slot.
 
-    `limits` and `room` (n,) are int64 units; `limits` are in [0, LIMIT_UNITS_MAX], and so are the spent totals, which
-    are `limits - room`: the filter then reads and writes one number for each individual. Room below zero is allowed: a
-    limit may be lowered below the spent total. `paused` (n,) decides in `active` alone. Raises ValueError for arrays
-    of other shapes, types or ranges.
+    `limits` and `room` (n,) are int64 units. `limits` are in [0, LIMIT_UNITS_MAX], and so are the spent totals, which
+    are `limits - room`. The filter thus reads and writes one number for each individual, its room. Room may be below
+    zero, because a limit may be lowered below the spent total. `paused` (n,) affects `active` alone. Raises ValueError
+    for arrays of other shapes, types or ranges.
     """
 
     limits: NDArray[np.int64]
@@ -132,12 +133,12 @@ class Accounts:
         self.limits[slots] = units
 
     def set_spent(self, slots: NDArray[np.int64] | slice, units: NDArray[np.int64] | int) -> None:
-        """Give some slots (k,) spent totals (k,), of a load. Raises ValueError for units out of range."""
+        """Set the spent totals of some slots (k,), for loading a dataset. Raises ValueError for units out of range."""
         _refuse_outside("spent totals", np.asarray(units))
         self.room[slots] = self.limits[slots] - units
 
     def first(self, size: int) -> "Accounts":
-        """The accounts of the first `size` slots, in the same memory; of sound accounts any part is sound."""
+        """The accounts of the first `size` slots, in the same memory. They are not checked again."""
         part = object.__new__(Accounts)
         for name in ("limits", "room", "paused"):
             object.__setattr__(part, name, getattr(self, name)[:size])
@@ -161,11 +162,11 @@ class Accounts:
     def debit(self, touched: Touched, active: NDArray[np.bool_], charges: NDArray[np.int64]) -> NDArray[np.int64]:
         """Spend the charges of the active: all of them or, when one of them is above a limit or negative, none.
 
-        `active` and `charges` (p,) by place of `touched`. Returns the units that each place has spent, (p,), zero
-        where not active. Checked again although `active` has let them through: that the sum is within the limit on
-        every path is the theorem's one premise about the ledger. A pause does not count here: what was charged before
-        it is replayed after it, and a burn charges paused individuals too. Raises IndexError for slots beyond the
-        accounts, FilterViolation.
+        `active` and `charges` (p,) are by place of `touched`. Returns the units that each place has spent, (p,), zero
+        where not active. The limit is checked here again, although `active` has checked it: that no sum exceeds its
+        limit on any path is the theorem's one premise about the ledger. A pause is ignored here: charges from before a
+        pause are replayed after it, and a burn charges paused individuals too. Raises IndexError for slots beyond the
+        accounts, FilterViolation for a charge above a limit or below zero.
         """
         self._refuse_beyond(touched)
         debited = active.astype(np.int64)
@@ -182,7 +183,7 @@ class Accounts:
         return debited
 
     def take_back(self, touched: Touched, active: NDArray[np.bool_], charges: NDArray[np.int64]) -> None:
-        """Undo a debit that never became durable. Raises FilterViolation for more than was spent, IndexError."""
+        """Undo a debit that never became durable. Raises FilterViolation for more than was spent; IndexError too."""
         self._refuse_beyond(touched)
         debited = active * charges
         room = self.room[touched.index] + debited

@@ -1,8 +1,8 @@
-"""Vectors brought within a bound by scaling: their direction is kept, and integers decide that they are within.
+"""Vectors scaled to within a bound: their direction is kept, and integers decide that they are within.
 
 Feldman and Zrnic (2021), Algorithm 3: the factor makes the charge what is left of the budget. The scaled vector is
-truncated toward zero and measured again. The only floats are factors and products, elementwise, so that a vector comes
-out the same whatever else is beside it.
+truncated toward zero and measured again. The only floats are factors and products, elementwise, so that a vector's
+result does not depend on the vectors beside it.
 """
 
 import numpy as np
@@ -16,8 +16,9 @@ def shortened(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Vectors times their bounds over their norms, truncated toward zero, and their new squared norms, (k,).
 
-    Every vector is beyond its bound `norms_squared_max` (k,), which is at most 2^61, and within it afterwards. A factor
-    that rounding has left too large by a little is made less until it is within. Raises ValueError for another bound.
+    Every vector is beyond its bound `norms_squared_max` (k,), which is from 0 to 2^61, and within it afterwards. Where
+    rounding has made a factor slightly too large, the factor is reduced until the vector is within. Raises ValueError
+    for any other bound.
     """
     if norms_squared_max.min(initial=0) < 0 or norms_squared_max.max(initial=0) > 2**61:
         raise ValueError("a squared norm is bounded by a number between 0 and 2^61")
