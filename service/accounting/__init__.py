@@ -1,1 +1,1 @@
-"""Statements for humans, from public numbers and the ledger's integer units. Pure; imports only the core."""
+"""Statements for humans, made from public numbers and the ledger's integer units. All of it is pure."""

@@ -1,7 +1,7 @@
 """The accountings of the papers: what the charges of one individual add up to, and what may be said of a total.
 
-An account is one integer for each individual under each of them, and a Gaussian costs ||v||^2 / (2 sigma^2) under the
-first three: the unit differs, and with it the theorem by which a total is a promise.
+Under each accounting an account is one integer for each individual. A Gaussian costs ||v||^2 / (2 sigma^2) under the
+first three. The unit differs between them, and with it the theorem by which a total is a promise.
 
 | accounting | amount | a total B promises | source |
 |---|---|---|---|
@@ -10,16 +10,16 @@ first three: the unit differs, and with it the theorem by which a total is a pro
 | Rényi DP of order a | D / a | (a, a B)-Rényi DP | Feldman and Zrnic 2021, Theorem 4.5 |
 | pure DP | epsilon | B-DP | the log-likelihood ratios of answers add up |
 
-A Gaussian has no price of pure DP; Laplace noise has one under each (laplace_prices.py).
+A Gaussian has no price under pure DP. Laplace noise has one under each accounting (laplace_prices.py).
 
 Replacing a record is blanking it and then writing another. The triangle inequality of GDP doubles mu, so that rho
-quadruples; that of zCDP quadruples rho (Bun and Steinke 2016, Proposition 1.9, a group of two). Pure DP
-doubles epsilon. Nothing of the same order follows from one Rényi order; by group privacy (e, d)-DP gives
-(2 e, (1 + e^e) d)-DP.
+quadruples. Group privacy of zCDP quadruples rho too (Bun and Steinke 2016, Proposition 1.9, a group of two). Pure DP
+doubles epsilon. One Rényi order gives no statement of the same order, but by group privacy (e, d)-DP gives (2 e, (1 +
+e^e) d)-DP.
 
-The loss so far, at a time that depends on the answers, is bounded by Ville's inequality: e^((a - 1)(L - a * spent)) is
-a supermartingale for each order a that the accounting bounds. With one order that is one bound for all times. Where all
-orders are bounded, levels of spending that are fixed beforehand share delta, each with its best order.
+The loss L so far, at a time that depends on the answers, is bounded by Ville's inequality: e^((a - 1)(L - a * spent))
+is a supermartingale for each order a that the accounting bounds. With one order that is one bound for all times. Where
+all orders are bounded, levels of spending are fixed beforehand. They share delta, and each level has its best order.
 """
 
 import math
@@ -56,12 +56,12 @@ from service.core.laws import Gaussian, Laplace
 from service.core.mechanisms import GAUSSIAN_NOISE, Mechanism
 
 _ROUNDING: Final = 1 + 1e-12
-"""Far more than the formula's six roundings in binary can lose."""
+"""A factor far larger than the rounding errors of the formula's six binary operations."""
 _EPSILON_RELATIVE: Final = 1e-12
 
 
 class OrderTooLow(ValueError):
-    """A Rényi order by which no amount gives the wanted (epsilon, delta)."""
+    """A Rényi order at which no amount gives the wanted (epsilon, delta)."""
 
 
 class Accounting(ABC):
@@ -83,22 +83,22 @@ class Accounting(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """The word by which an entry names it: what decides a price, so without the conversion."""
+        """The word by which a ledger entry names it. The conversion is not part of it, since it decides no price."""
 
     has_delta: ClassVar[bool] = True
-    """Its statements are of an epsilon at a delta; otherwise the delta may be None and is not read."""
+    """Statements give an epsilon at a delta. Where this is false, the delta may be None and is not read."""
     has_advisory: ClassVar[bool] = False
-    """A limit has a smaller epsilon while every answer has Gaussian noise."""
+    """A limit has a smaller epsilon for as long as every answer has Gaussian noise."""
 
     @cached_property
     def mechanisms(self) -> Mapping[str, Mechanism]:
-        """The mechanisms that it prices, each by the word of a query."""
+        """The mechanisms that the accounting prices, each by its word in a query."""
         laplace = LaplaceMechanism(self.name, self.laplace_prices)
         return {Gaussian.word: GAUSSIAN_NOISE, Laplace.word: laplace}
 
     @property
     def laplace_prices(self) -> LaplacePrices:
-        """The prices of Laplace noise in this amount."""
+        """The prices of Laplace noise in the accounting's amount."""
         return laplace_prices_of(self.name)
 
     @abstractmethod
@@ -109,24 +109,25 @@ class Accounting(ABC):
     def budget_units(self, *, epsilon: Decimal, delta: Decimal) -> int:
         """The largest limit, at most LIMIT_UNITS_MAX, that is certified to be (epsilon, delta)-DP.
 
-        For zeroing out one individual's record. Raises ValueError, naming the argument, unless 0 < epsilon <=
-        EPSILON_MAX and 0 < delta < 1; OrderTooLow.
+        The neighbouring relation is zeroing out one individual's record. Raises ValueError, naming the argument, unless
+        0 < epsilon <= EPSILON_MAX and 0 < delta < 1. Raises OrderTooLow where no amount is enough.
         """
 
     @abstractmethod
     def units_replace_one(self, units: int) -> int | None:
-        """The total that promises for replacing a record what `units` promise for blanking it; None where none does."""
+        """The total that promises for blanking a record what `units` promise for replacing one; None if none does."""
 
     @abstractmethod
     def epsilon_time_uniform(self, spent_units: int, *, budget_units: int, delta: Decimal) -> float:
-        """The epsilon that the loss has stayed below at every moment up to a spent total, but with probability delta.
+        """An epsilon below which the loss has stayed at every moment up to a spent total, with probability 1 - delta.
 
-        `budget_units` is the largest spent total there can be, fixed before the first answer. It rises with what is
-        spent and is 0 where nothing is. Raises ValueError unless 0 <= spent_units <= budget_units and 0 < delta < 1.
+        `budget_units` is the largest possible spent total, fixed before the first answer. The epsilon rises with the
+        spent total and is 0 where nothing is spent. Raises ValueError unless 0 <= spent_units <= budget_units and 0 <
+        delta < 1.
         """
 
     def epsilon_of_units(self, units: int, delta: Decimal) -> float:
-        """The epsilon that a total promises at this delta: certified, and at most a 1e-12th above the least one.
+        """The epsilon that a total promises at this delta: certified, and above the least one by a 1e-12th at most.
 
         `units` may exceed LIMIT_UNITS_MAX, for statements about groups. Raises ValueError for negative units or a delta
         outside (0, 1).
@@ -137,7 +138,7 @@ class Accounting(ABC):
         return _least(lambda epsilon: self.is_certified(epsilon, units, delta))
 
     def epsilon_replace_one(self, units: int, delta: Decimal) -> float | None:
-        """The epsilon of a total at this delta when a record is replaced by any other. None: nothing follows."""
+        """The epsilon of a total at this delta when a record is replaced by any other; None where none follows."""
         replaced = self.units_replace_one(units)
         return None if replaced is None else self.epsilon_of_units(replaced, delta)
 
@@ -146,10 +147,10 @@ class Accounting(ABC):
         return None
 
     def epsilon_of_gaussians(self, units: int, delta: Decimal) -> float:
-        """The epsilon of a limit at this delta while every answer has Gaussian noise, where one has a charge.
+        """The epsilon of a limit at this delta while every answer has Gaussian noise. The accounting must price that.
 
-        The amounts of a Gaussian are those of GDP, so that the limit is a filter of GDP too (Koskela, Tobaben and
-        Honkela 2023, Theorem 12) until an answer has other noise. Raises ValueError as `epsilon_of_units`.
+        A Gaussian costs the same amount as under GDP. So the limit is a filter of GDP too (Koskela, Tobaben and Honkela
+        2023, Theorem 12), until an answer has other noise. Raises ValueError as `epsilon_of_units`.
         """
         return min(self.epsilon_of_units(units, delta), GAUSSIAN.epsilon_of_units(units, delta))
 
@@ -180,7 +181,7 @@ class GaussianAccounting(RhoAccounting):
     document: ClassVar[str] = name
 
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
-        """The exact curve decides, at mu = sqrt(2 rho)."""
+        """Tell by the exact curve at mu = sqrt(2 rho)."""
         return bool(delta_of_mu(epsilon, mu_of_units_exactly(units)) * MARGIN <= real(delta))
 
     def budget_units(self, *, epsilon: Decimal, delta: Decimal) -> int:
@@ -196,7 +197,7 @@ class GaussianAccounting(RhoAccounting):
         return low
 
     def mu_of_units(self, units: int) -> float:
-        """sqrt(2 rho), rounded up. Raises ValueError for negative units."""
+        """The mu of this total, sqrt(2 rho), rounded up. Raises ValueError for negative units."""
         if units < 0:
             raise ValueError(f"units must not be negative, got {units}")
         return math.nextafter(float(mu_of_units_exactly(units)), math.inf) if units > 0 else 0.0
@@ -217,11 +218,11 @@ class ConcentratedAccounting(RhoAccounting):
         return {"kind": self.name, "conversion": self.conversion}
 
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
-        """The largest rho of the conversion decides."""
+        """Tell by the largest rho that the conversion gives."""
         return bool(amount_of_units(units) * MARGIN <= amount_of_best_order(epsilon, delta, self.conversion))
 
     def budget_units(self, *, epsilon: Decimal, delta: Decimal) -> int:
-        """B* of Feldman and Zrnic, Theorem 4.8 (simple), or the largest rho by the optimal conversion."""
+        """The largest rho by the conversion. By the simple one it is B* of Feldman and Zrnic, Theorem 4.8."""
         _refuse_guarantee(epsilon, delta)
         return units_of(amount_of_best_order(epsilon, delta, self.conversion))
 
@@ -237,7 +238,7 @@ class RenyiAccounting(Accounting):
     conversion: Conversion = "optimal"
 
     def __post_init__(self) -> None:
-        """Refuse orders at which nothing is defined or gained."""
+        """Refuse orders at which nothing is defined, or nothing is gained."""
         if not 1 < self.order <= ORDER_MAX:
             raise ValueError(f"order must be above 1 and at most {ORDER_MAX}, got {self.order}")
         object.__setattr__(self, "order", float(self.order))  # JSON does not tell 32 from 32.0
@@ -246,7 +247,7 @@ class RenyiAccounting(Accounting):
 
     @property
     def unit(self) -> str:
-        """The divergence over the order, in which a Gaussian costs its rho."""
+        """The unit is the divergence over the order, in which a Gaussian costs its rho."""
         return f"rho at order {self.order:.15g}"
 
     @property
@@ -256,15 +257,15 @@ class RenyiAccounting(Accounting):
 
     @property
     def name(self) -> str:
-        """The name that mechanisms have for it."""
+        """The name that mechanisms use for it."""
         return f"rdp {self.order!r}"
 
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
-        """The conversion at the order decides."""
+        """Tell by the conversion at the order."""
         return bool(amount_of_units(units) * MARGIN <= amount_of_order(self.order, epsilon, delta, self.conversion))
 
     def budget_units(self, *, epsilon: Decimal, delta: Decimal) -> int:
-        """The budget by the conversion at the order. OrderTooLow names the least order that promises, and the best."""
+        """The budget by the conversion at the order. OrderTooLow states the least order with a budget, and the best."""
         _refuse_guarantee(epsilon, delta)
         amount = amount_of_order(self.order, epsilon, delta, self.conversion)
         if amount <= 0:
@@ -273,13 +274,13 @@ class RenyiAccounting(Accounting):
         return units_of(amount)
 
     def units_replace_one(self, units: int) -> None:
-        """Give None: no statement of one order follows for replacing a record."""
+        """Return None: no statement of this order follows for replacing a record."""
 
     def epsilon_replace_one(self, units: int, delta: Decimal) -> float | None:
         """The epsilon by group privacy: 2 e, for the least e at which (1 + e^e) d(e) is at most delta; None if none is.
 
-        The logarithm of (1 + e^e) d(e) is convex in e, with slope e^e / (1 + e^e) - (a - 1): below order 2 it rises
-        in the end.
+        The logarithm of (1 + e^e) d(e) is convex in e, with slope e^e / (1 + e^e) - (a - 1). Below order 2 it thus
+        rises from some e on.
         """
         amount, wanted = amount_of_units(units) * MARGIN, real(delta.ln())
 
@@ -296,7 +297,7 @@ class RenyiAccounting(Accounting):
         return 2 * _least(is_within, highest=max(lowest, 0.0))
 
     def epsilon_time_uniform(self, spent_units: int, *, budget_units: int, delta: Decimal) -> float:
-        """Order * spent + ln(1 / delta) / (order - 1), at every moment at once: one order needs no levels."""
+        """The epsilon order * spent + ln(1 / delta) / (order - 1). It holds at all times: one order needs no levels."""
         _refuse_spent(spent_units, budget_units, delta)
         if spent_units == 0:
             return 0.0
@@ -305,7 +306,7 @@ class RenyiAccounting(Accounting):
 
 @dataclass(frozen=True)
 class PureAccounting(Accounting):
-    """Pure differential privacy: no delta, which may be None here and is not looked at."""
+    """Pure differential privacy. It has no delta: the delta may be None here and is not read."""
 
     unit: ClassVar[str] = "epsilon"
     name: ClassVar[str] = "pure"
@@ -318,22 +319,22 @@ class PureAccounting(Accounting):
 
     @cached_property
     def mechanisms(self) -> Mapping[str, Mechanism]:
-        """Laplace noise alone: the loss of a Gaussian has no bound."""
+        """The Laplace mechanism alone, since the loss of a Gaussian has no bound."""
         return {Laplace.word: LaplaceMechanism(self.name, self.laplace_prices)}
 
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal | None) -> bool:  # noqa: ARG002
-        """Exactly."""
+        """Tell by exact fractions whether the total is at most epsilon."""
         if epsilon < 0 or units < 0:
             raise ValueError(f"epsilon and units must not be negative, got {epsilon} and {units}")
         return Fraction(units, UNITS_PER_RHO) <= Fraction(epsilon)
 
     def budget_units(self, *, epsilon: Decimal, delta: Decimal | None) -> int:  # noqa: ARG002
-        """Epsilon itself, rounded down."""
+        """The epsilon itself in units, rounded down."""
         _refuse_epsilon(epsilon)
         return math.floor(Fraction(epsilon) * UNITS_PER_RHO)
 
     def units_replace_one(self, units: int) -> int:
-        """2 epsilon."""
+        """Twice the total."""
         return 2 * units
 
     def epsilon_of_units(self, units: int, delta: Decimal | None) -> float:  # noqa: ARG002
@@ -344,11 +345,11 @@ class PureAccounting(Accounting):
         return nearest if nearest * UNITS_PER_RHO >= units else math.nextafter(nearest, math.inf)
 
     def epsilon_replace_one(self, units: int, delta: Decimal | None) -> float:
-        """The statement for twice the total."""
+        """The epsilon of twice the total."""
         return self.epsilon_of_units(2 * units, delta)
 
     def epsilon_time_uniform(self, spent_units: int, *, budget_units: int, delta: Decimal | None) -> float:
-        """The spent total itself: no answer adds more to the loss than its charge, whatever it is."""
+        """The spent total itself, since no answer adds more to the loss than its charge."""
         _refuse_total(spent_units, budget_units)
         return self.epsilon_of_units(spent_units, delta)
 
@@ -372,7 +373,7 @@ def accounting_of(document: object) -> Accounting:
 
 
 def _least(is_certified: Callable[[float], bool], *, highest: float = math.inf) -> float:
-    """The least epsilon that is certified, up to its _EPSILON_RELATIVE: where one is, so are all up to `highest`."""
+    """The least certified epsilon, or up to _EPSILON_RELATIVE of it more. All from it to `highest` are certified."""
     if is_certified(0.0):
         return 0.0
     low, high = 0.0, min(1.0, highest)
@@ -388,7 +389,7 @@ def _least(is_certified: Callable[[float], bool], *, highest: float = math.inf) 
 
 
 def _level_bound(budget_units: int, level: int, delta: Decimal) -> float:
-    """The bound on the loss while the spent total is within budget / 2^level, except with its share of delta."""
+    """The bound on the loss while the spent total is within budget / 2^level, except with the level's part of delta."""
     rho = math.ldexp(budget_units / UNITS_PER_RHO, -level)
     # ln(1 / delta_j) for delta_j = 6 delta / (pi^2 (j + 1)^2); a Decimal's logarithm knows deltas that no float holds.
     share = math.log(math.pi**2 / 6) + 2 * math.log(level + 1) - float(delta.ln())

@@ -10,8 +10,9 @@ order a and divergence D is (epsilon, delta)-DP where D is at most epsilon less
     (ln(1/delta) + (a - 1) ln(1 - 1/a) - ln a) / (a - 1)        "optimal": Canonne, Kamath and Steinke 2020, Prop. 12
     ln(1/delta) / (a - 1)                                       "simple": Feldman and Zrnic 2021, Fact 2.4
 
-and rho-zCDP, which is Rényi differential privacy of divergence a rho at every order a > 1, where it is at one order.
-A divergence is stated over its order, as D / a: a Gaussian costs the same amount then at every order, its rho.
+Zero-concentrated DP of rho is Rényi differential privacy of divergence a rho at every order a > 1. So it is (epsilon,
+delta)-DP where the condition holds at one order. A divergence is stated as D / a, over its order: a Gaussian then costs
+its rho at every order.
 """
 
 import math
@@ -32,15 +33,16 @@ Conversion = Literal["optimal", "simple"]
 _REALS: Final = mpmath.MPContext()
 _REALS.dps = 100
 MARGIN: Final = 1 + _REALS.mpf(10) ** -30
-"""More than the last digits that arithmetic at 100 digits may have lost."""
+"""A factor larger than the rounding errors of arithmetic at 100 digits."""
 _EXCESS_RANGE: Final = (-40.0, 40.0)
-"""The natural logarithms of a - 1 between which the best order is sought."""
+"""The range of ln(a - 1) in which the best order a is sought."""
 
 
 def _fill_constant_caches() -> None:
     """Compute pi, ln 2 and e once, beyond any precision used here.
 
-    The library's caches of constants are not safe to grow from several threads at a time; these need not grow again.
+    The library's caches of constants must not grow in several threads at a time. After this call they need not grow
+    again.
     """
     with _REALS.workdps(4000):
         for constant in (_REALS.pi, _REALS.ln2, _REALS.e):
@@ -53,7 +55,8 @@ _fill_constant_caches()
 def delta_of_mu(epsilon: Decimal | float, mu: Real) -> Real:
     """The smallest delta for which mu-GDP implies (epsilon, delta)-DP, to at least 30 digits.
 
-    `mu` any non-negative real, an mpmath one included; both without units. Raises ValueError for negative arguments.
+    `mu` is any non-negative real, also one of mpmath. Both arguments are without units. Raises ValueError for negative
+    ones.
     """
     level, scale = real(epsilon), _REALS.mpf(mu)
     if level < 0 or scale < 0:
@@ -64,15 +67,15 @@ def delta_of_mu(epsilon: Decimal | float, mu: Real) -> Real:
 
 
 def mu_of_units_exactly(units: int) -> Real:
-    """The mu of GDP that a total of `units` stands for, sqrt(2 rho), to 100 digits."""
+    """The mu of GDP that a total of `units` amounts to, sqrt(2 rho), to 100 digits."""
     return _REALS.sqrt(_REALS.mpf(2 * units) / UNITS_PER_RHO)
 
 
 def amount_of_order(order: float, epsilon: Decimal | float, delta: Decimal, conversion: Conversion) -> Real:
     """The largest D / a for which Rényi differential privacy of order a is (epsilon, delta)-DP; below zero for none.
 
-    `order` a > 1. To 100 digits. Raises ValueError for an order of at most 1, a negative epsilon and a delta outside
-    (0, 1).
+    `order` is a > 1. The result has 100 digits. Raises ValueError for an order of at most 1, a negative epsilon and a
+    delta outside (0, 1).
     """
     refuse_delta(delta)
     level, a = real(epsilon), _REALS.mpf(order)
@@ -85,11 +88,11 @@ def amount_of_order(order: float, epsilon: Decimal | float, delta: Decimal, conv
 
 
 def amount_of_best_order(epsilon: Decimal | float, delta: Decimal, conversion: Conversion) -> Real:
-    """The largest rho for which rho-zCDP is (epsilon, delta)-DP, by the conversion: that of the best order.
+    """The largest rho for which rho-zCDP is (epsilon, delta)-DP, by the conversion at the best order.
 
-    By the simple conversion B* of Feldman and Zrnic, Theorem 4.8, in the form that does not cancel. By the optimal one
-    at an order that floats find: near the best the amount is flat, and at any order it is a true bound. Raises as
-    `amount_of_order`.
+    By the simple conversion this is B* of Feldman and Zrnic, Theorem 4.8, in a form without cancellation. By the
+    optimal conversion it is taken at an order found in floats: the amount hardly changes near the best order, and the
+    bound is true at any order. Raises the errors of `amount_of_order`.
     """
     if conversion == "optimal":
         return amount_of_order(best_order(epsilon, delta, conversion), epsilon, delta, conversion)
@@ -99,10 +102,10 @@ def amount_of_best_order(epsilon: Decimal | float, delta: Decimal, conversion: C
 
 
 def best_order(epsilon: Decimal | float, delta: Decimal, conversion: Conversion) -> float:
-    """The order of the largest amount, to some ten digits.
+    """The order with the largest amount, to some ten digits.
 
-    The amount rises up to it and falls behind it, since the bound on ln delta is convex in the order: the sign of its
-    slope is bisected.
+    The amount rises up to the best order and falls beyond it, since the bound on ln delta is convex in the order. The
+    sign of its slope is bisected.
     """
     share, level = -float(delta.ln()), float(epsilon)
     low, high = _EXCESS_RANGE
@@ -119,7 +122,7 @@ def best_order(epsilon: Decimal | float, delta: Decimal, conversion: Conversion)
 
 
 def least_order(epsilon: Decimal | float, delta: Decimal, conversion: Conversion) -> float:
-    """The order from which on an amount above zero gives (epsilon, delta)-DP, to some ten digits."""
+    """The order above which some positive amount gives (epsilon, delta)-DP, to some ten digits."""
     low, high = _EXCESS_RANGE[0], math.log(best_order(epsilon, delta, conversion) - 1)
     for _ in range(60):
         middle = (low + high) / 2
@@ -131,7 +134,7 @@ def least_order(epsilon: Decimal | float, delta: Decimal, conversion: Conversion
 
 
 def log_delta_of_order(order: float, amount: Real, epsilon: float) -> Real:
-    """The logarithm of the least delta at this epsilon of Rényi differential privacy with D = a * amount.
+    """The logarithm of the least delta at this epsilon under Rényi differential privacy with D = a * amount.
 
     Canonne, Kamath and Steinke 2020, Proposition 12: e^((a - 1) (D - epsilon)) (1 - 1/a)^a / (a - 1).
     """
@@ -145,12 +148,12 @@ def units_of(amount: Real) -> int:
 
 
 def amount_of_units(units: int) -> Real:
-    """The amount that units stand for, exactly."""
+    """The amount that `units` are, exactly."""
     return _REALS.mpf(units) / UNITS_PER_RHO
 
 
 def real(number: Decimal | float) -> Real:
-    """A number to 100 digits. A float stands for itself, a Decimal for its digits; the library takes those as text."""
+    """A number to 100 digits. A float is taken by its exact value, a Decimal by its digits."""
     return _REALS.mpf(number if isinstance(number, float) else str(number))
 
 

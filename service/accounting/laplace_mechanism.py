@@ -1,7 +1,7 @@
 """Laplace noise of any scale at an accounting's prices, in grid steps.
 
-Laplace noise Lap(b) has standard deviation sqrt(2) b. It is for queries in which an individual has one number: there
-the L1 norm, by which it is priced, is the L2 norm of the clip.
+Laplace noise Lap(b) has standard deviation sqrt(2) b. It is for queries in which an individual has one number. The L1
+norm, by which Laplace noise is priced, is then the same as the L2 norm of the clip.
 """
 
 from dataclasses import dataclass, field
@@ -16,13 +16,13 @@ from service.core.mechanisms import Mechanism
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
 
 _REFERENCES: Final = (2.0**32, 2.0**26, 2.0**20, 2.0**14, 2.0**8, 1.0)
-"""Scales at which the longest vector is sought that costs so much: the first that is coarse enough for its root."""
+"""Scales at which the longest affordable vector is sought. The first at which it is below STEPS_MAX is taken."""
 _NEAR: Final = 2.0**-20
 
 
 @dataclass(frozen=True)
 class LaplaceMechanism(Mechanism):
-    """Laplace noise at the prices of an accounting, by its name."""
+    """Laplace noise at the prices of an accounting, which is given by its name."""
 
     accounting: str
     prices: LaplacePrices = field(repr=False, compare=False)
@@ -32,7 +32,7 @@ class LaplaceMechanism(Mechanism):
 
     @property
     def name(self) -> str:  # type: ignore[override]  # read alone
-        """The word with the accounting."""
+        """The word `laplace` and the accounting's name."""
         return f"{Laplace.word} {self.accounting}"
 
     def at(self, size_steps: float) -> Law:
@@ -40,21 +40,21 @@ class LaplaceMechanism(Mechanism):
         return Laplace.priced(size_steps, self.accounting, self.prices)
 
     def size_for(self, norm_squared: int, units: int) -> float:
-        """A scale at which a number of this square costs at most `units`, larger by 2^-18 of it at most."""
+        """The least scale at which a number with this square costs at most `units`, or up to 2^-18 of it more."""
         return _scale_steps(self.prices, units, _root_up(norm_squared))
 
     def estimate_for(self, norm_squared: int, units: int) -> float:
-        """Give that scale, which is kept."""
+        """The scale of `size_for`, which is cached."""
         return self.size_for(norm_squared, units)
 
     def size_within(self, steps: int, confidence: float) -> float:
-        """Count as `scale_steps_within` does."""
+        """The scale of `scale_steps_within`."""
         return scale_steps_within(steps, confidence)
 
 
 @lru_cache(maxsize=256)
 def _scale_steps(prices: LaplacePrices, units: int, steps: int) -> float:
-    """The scale for a number of so many steps: between those of a reference, in proportion, and bisected from there."""
+    """The scale for a number of `steps` steps: bisected between two scales that a reference gives in proportion."""
     longest, reference = 0, 0.0
     for reference in _REFERENCES:
         longest = longest_steps(prices, units, reference)

@@ -9,15 +9,16 @@ A query in which an individual has one number v, answered with noise Lap(b), is 
 | Rényi DP of order a | D(t) / a | 1 / a | Mironov 2017, Proposition 6 |
 | Gaussian DP | mu^2 / 2, where Phi(-mu / 2) = e^(-t / 2) / 2 | 2 | below |
 
-with (a - 1) D(t) = ln(a / (2 a - 1) e^((a - 1) t) + (a - 1) / (2 a - 1) e^(-a t)). Of Gaussian DP: the middle part of
-the trade-off curve f between Lap(0, b) and Lap(v, b) is x f(x) = e^-t / 4, and since Phi is log-concave the curve G of
-a Gaussian has x G(x) <= Phi(-mu / 2)^2, which is the same. The outer parts of f are straight, and the convex G is below
-f at the ends of each: f >= G everywhere.
+with (a - 1) D(t) = ln(a / (2 a - 1) e^((a - 1) t) + (a - 1) / (2 a - 1) e^(-a t)). For Gaussian DP, let f be the
+trade-off curve between Lap(0, b) and Lap(v, b), and G that of a Gaussian. The middle part of f has x f(x) = e^-t / 4.
+Since Phi is log-concave, G has x G(x) <= Phi(-mu / 2)^2, which is the same number. The outer parts of f are straight,
+and the convex G is below f at the ends of both parts: f >= G everywhere.
 
-Each is convex: D is the logarithm of a sum of exponentials, and for s = mu / 2 and the hazard h = phi(s) / Phi(-s) the
-slope of mu^2 / 2 is 2 s / h, which rises since h < s + 1 / s, up to 2. So chords between knots bound it from above, and
-by at most (r - 1)^2 / (4 r) of it where knots have the ratio r, here 65/64 at most. Below the first knot it is at most
-t^2 / 2, and for Gaussian DP pi / 4 t^2 < 355/452 t^2: ln(2 Phi(-s)) is below its tangent at 0.
+Each price is convex. D is the logarithm of a sum of exponentials. For Gaussian DP, let s = mu / 2 and let h = phi(s) /
+Phi(-s) be the hazard: the slope of mu^2 / 2 is 2 s / h, which rises since h < s + 1 / s, up to 2. So chords between
+knots bound a price from above. Where knots have the ratio r, here 65/64 at most, they exceed it by at most (r - 1)^2 /
+(4 r) of it. Below the first knot a price is at most t^2 / 2, and for Gaussian DP at most pi / 4 t^2 < 355/452 t^2,
+because ln(2 Phi(-s)) is below its tangent at 0.
 """
 
 from collections.abc import Callable
@@ -40,25 +41,25 @@ from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
 _REALS: Final = mpmath.MPContext()  # of our own, as that of conversions
 _REALS.dps = 100
 _FEWER: Final = mpmath.MPContext()
-"""The arithmetic of Gaussian DP: ln(2 Phi(-s)) cancels four digits of 50 at most, which leaves 15 below the margin."""
+"""The arithmetic for Gaussian DP. At most four of its 50 digits cancel in ln(2 Phi(-s)): 15 below the margin remain."""
 _FEWER.dps = 50
 _ROOT_2, _ROOT_2_PI, _LN_2 = _FEWER.sqrt(2), _FEWER.sqrt(2 * _FEWER.pi), _FEWER.log(2)
 _NEAR: Final = 1e-11
 _WORD: Final = 2**64
 _SATURATED: Final = _WORD * (CHARGE_UNITS_MAX - 2**36)
-"""Room for what a slope rounded up adds, so that no charge before saturation is above that of saturation."""
+"""The price at which charges saturate. Rounding slopes up takes prices before it to CHARGE_UNITS_MAX at most."""
 _NORMAL: Final = NormalDist()
 _OCTAVE: Final = 64
 _DOUBLE_BIAS: Final = 1023
 _FIRST_POWER: Final = -13
-"""The first knot is 2^-13: there t^2 / 2 is above the price by a third of it, 355/452 t^2 by a half."""
+"""The first knot is t = 2^-13: there t^2 / 2 exceeds the price by t / 3 of it, and 355/452 t^2 by t / 2 of it."""
 
 
 @dataclass(frozen=True, eq=False)  # each table is made once, and its numbers are not hashed for each query
 class ChordPrices:
-    """A price of t: quadratic t^2 below the first knot, then chords between knots, then `slope` beyond the last.
+    """A price of t: quadratic * t^2 below the first knot, then chords between knots, then `slope` beyond the last knot.
 
-    Knot k is the double whose bits are first + k above KNOT_BITS zeros. Called with a scale it is the core's
+    Knot k is the double whose bits are first + k above KNOT_BITS zeros. Called with a scale, an instance is the core's
     `LaplacePrices`.
     """
 
@@ -80,9 +81,9 @@ class ChordPrices:
 
     @cached_property
     def chords(self) -> list[tuple[int, int, int, int]]:
-        """Each chord where it meets t = 0, its rise, both shifted, its run and the shift.
+        """A tuple for each chord: its value at t = 0 and its rise, both shifted, then its run and the shift.
 
-        The run of a chord is a power of two, of which its knot is a multiple: so all of them are integers.
+        The run of a chord is a power of two, and its knot is a multiple of the run, so that all four are integers.
         """
         knots, chords = self.knots, []
         for knot, after, price, dearer in zip(knots, knots[1:], self.at, self.at[1:], strict=False):
@@ -93,11 +94,11 @@ class ChordPrices:
 
 @lru_cache(maxsize=64)  # analysts ask again and again with the same noise
 def _segments(prices: ChordPrices, scale_steps: float) -> tuple[int, NDArray[np.int64]]:
-    """The table at one scale: a parabola, the chords, what is beyond the last knot, and saturation.
+    """The table at one scale: a parabola, the chords, the line beyond the last knot, and saturation.
 
-    Knot by knot: the first whole step that is not below it, the chord there and the chord's rise by a step, both
-    rounded up. The shift leaves a segment's charges at least 60 bits, so that rounding a slope adds less than 2^-27 of
-    a charge, and less than the step to the next segment, which is a 2^33-rd of it.
+    For each knot it has the first whole step that is not below the knot, the chord's value there and the chord's rise
+    for each step, both rounded up. The shift leaves a segment's charges at least 60 bits. So rounding a slope adds less
+    than 2^-27 of a charge, which is less than the step to the next segment, 2^-33 of it.
     """
     whole, part = scale_steps.as_integer_ratio()
     last, price, slope = prices.knots[-1], prices.at[-1], prices.slope * UNITS_PER_RHO
@@ -125,13 +126,13 @@ def _segments(prices: ChordPrices, scale_steps: float) -> tuple[int, NDArray[np.
 
 
 def _shift(price: int) -> int:
-    """The bits that a charge of up to this price may get below the unit, so that twice of it fits 63."""
+    """The number of bits below the unit for charges up to this price: twice such a charge then fits 63 bits."""
     return min(61, max(0, 125 - price.bit_length()))
 
 
 @cache
 def gaussian_prices() -> ChordPrices:
-    """The prices in Gaussian DP, up to t = 2^12: beyond it the slope of 2 is off by a ten-thousandth."""
+    """The prices in Gaussian DP, up to t = 2^12: beyond that the true slope is within a ten-thousandth of 2."""
     return _table(_gaussian_price, _FIRST_POWER, 12, quadratic=Fraction(355, 452), slope=Fraction(2))
 
 
@@ -143,7 +144,7 @@ def concentrated_prices() -> ChordPrices:
 
 @lru_cache(maxsize=16)
 def renyi_prices(order: float) -> ChordPrices:
-    """The prices in Rényi DP of an order above 1: D / a is t^2 / 2 where a t is small, straight where it is large."""
+    """The prices in Rényi DP of an order above 1. D / a is t^2 / 2 where a t is small, straight where it is large."""
     power = floor(log2(order))
     first = min(_FIRST_POWER, -8 - power)
     slope = 1 / Fraction(order)
@@ -155,13 +156,13 @@ class LinearPrices:
     """The price t itself, of pure DP: the core rounds up |v| / b, exactly."""
 
     def __call__(self, scale_steps: float) -> tuple[int, None]:
-        """No segments. Raises ValueError for a scale outside [0.3, 2^32]."""
+        """Return no segments, since the price is t itself. Raises ValueError for a scale outside [0.3, 2^32]."""
         _refuse(scale_steps)
         return 0, None
 
 
 def laplace_prices_of(name: str) -> ChordPrices | LinearPrices:
-    """The prices under an accounting by its name: gdp, zcdp, pure, or rdp and its order. Raises ValueError."""
+    """The prices under the accounting of this name: gdp, zcdp, pure, or rdp and its order. Raises ValueError."""
     match name.split(" "):
         case ["gdp"]:
             return gaussian_prices()
@@ -192,10 +193,10 @@ def _table(
 
 
 def _gaussian_price(t: Real) -> Real:
-    """2 s^2, where ln(2 Phi(-s)) = -t / 2.
+    """The price 2 s^2, where ln(2 Phi(-s)) = -t / 2.
 
-    By Halley's steps from what floats find, to 30 digits below the margin: so it is the same on every machine. With
-    the hazard h the logarithm has the slope -h, which itself has the slope h (h - s).
+    Halley's steps begin with the result of floats and end 30 digits below the margin, so that every machine finds the
+    same. With the hazard h the slope of the logarithm is -h, and the slope of h is h (h - s).
     """
     s = _FEWER.mpf(-_NORMAL.inv_cdf(exp(-float(t) / 2) / 2)) if t < 1000 else _FEWER.sqrt(t)
     step = s
@@ -209,7 +210,7 @@ def _gaussian_price(t: Real) -> Real:
 
 
 def _renyi_price(order: float, t: Real) -> Real:
-    """D(t) / a."""
+    """The price D(t) / a."""
     a = _REALS.mpf(order)
     growing = a / (2 * a - 1) * _REALS.exp((a - 1) * t)
     falling = (a - 1) / (2 * a - 1) * _REALS.exp(-a * t)

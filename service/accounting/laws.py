@@ -1,4 +1,4 @@
-"""The law of noise that a ledger entry names, from its stored words and size. Nothing else reads these words."""
+"""The law of noise that a ledger entry names, from its stored words and size. No other module reads these words."""
 
 from contextlib import suppress
 from functools import lru_cache
@@ -10,7 +10,7 @@ from service.core.noise import Entropy
 
 
 class Unpriced(Law):
-    """Words that name no law, as a damaged row may hold them: they can be read and stated, and have no price."""
+    """A law whose stored words name no law, as in a damaged row: it can be read and stated, but it has no price."""
 
     word: ClassVar[str] = "unknown"
     size_word: ClassVar[str] = "sigma"
@@ -37,11 +37,11 @@ class Unpriced(Law):
         self._refuse()
 
     def longest(self, units: int) -> float:  # noqa: ARG002 - as above
-        """Zero steps: no units pay for a vector without a price."""
+        """Zero steps, since no units pay for a vector without a price."""
         return 0.0
 
     def half_width(self, confidence: float) -> int:  # noqa: ARG002 - as above
-        """Zero steps: no width is known."""
+        """Zero steps, since no width is known."""
         return 0
 
     def rounds(self, norm_squared_max: int) -> int:  # noqa: ARG002 - as above
@@ -53,7 +53,7 @@ class Unpriced(Law):
 
 
 def repriced(law: Law, accounting: str) -> Law:
-    """Price the same noise by an accounting, by its name: a Gaussian has one price under all."""
+    """The same noise at the prices of another accounting, by its name. A Gaussian keeps its price."""
     return law_of(f"{Laplace.word} {accounting}", law.size_steps) if isinstance(law, Laplace) else law
 
 
@@ -73,11 +73,11 @@ def law_of(name: str, size_steps: float) -> Law:
 
 
 def deviation_of(name: str) -> float:
-    """The standard deviation at size 1 of the law that an entry names, without its prices."""
+    """The standard deviation at size 1 of the law that an entry names. No prices are needed for it."""
     return Laplace.deviation if name.partition(" ")[0] == Laplace.word else Gaussian.deviation
 
 
 def tick_of(name: str) -> int:
-    """The number of the tick that a law's name is of, from 1; 0 of any other, and of damaged words."""
+    """The number of the tick in a law's name, from 1; 0 for the name of any other law, and for damaged words."""
     number = name.removeprefix(f"{PREPAID} ")
     return int(number) if name == f"{PREPAID} {number}" and number.isdecimal() else 0

@@ -1,14 +1,14 @@
-"""A continual count of the exhausted: its coefficients, and the noise at which all ticks of anybody keep to a reserve.
+"""A continual count of the exhausted: its coefficients, and the noise for which all ticks cost nobody above a reserve.
 
 An individual that is first counted at tick k adds r_(j-k) at each tick j >= k, where r_n = C(2n, n) / 4^n. The matrix R
-of these, lower triangular and Toeplitz, is the root of the one of running sums: R R x are the running sums of x, so
-that a reader of R x + z applies R again. All that one individual adds is a column of R, and each tick is a linear query
-with Gaussian noise, chosen in view of the answers before: together they charge ||column||^2 / (2 sigma^2), whatever
-decides k (Feldman and Zrnic 2021, Corollary 4.7; Koskela, Tobaben and Honkela 2023, Theorem 12). No column is longer
-than the first.
+of these coefficients, lower triangular and Toeplitz, is the square root of the matrix of running sums: R R x are the
+running sums of x. So a reader of R x + z applies R again. All that one individual adds is a column of R. Each tick is a
+linear query with Gaussian noise, chosen in view of the answers before it. Together the ticks charge ||column||^2 / (2
+sigma^2), whatever decides k (Feldman and Zrnic 2021, Corollary 4.7; Koskela, Tobaben and Honkela 2023, Theorem 12). No
+column is longer than the first.
 
-The coefficients are counted in steps of 2^-20, rounded to the nearest, and the sum of the squares of these very steps
-is what the noise is certified for.
+The coefficients are rounded to steps of 2^-20. The noise is certified for the sum of the squares of these rounded
+coefficients.
 """
 
 from collections.abc import Mapping
@@ -26,21 +26,21 @@ from service.core.noise import SIGMA_STEPS_MAX
 
 GRID_LOG2: Final = -20
 TICKS_MAX: Final = 2**14
-"""One a day for 44 years."""
+"""The most ticks of a monitor: one a day for 44 years."""
 
 
 class NoiseTooLarge(ValueError):
-    """The reserve is so small that its noise is beyond what can be drawn exactly."""
+    """The reserve is so small that the noise for it would be too large to be drawn exactly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Monitor:
     """The terms of a continual count, all public.
 
-    `reserve_units` of each limit are kept back for it, in units of 2^-40 rho. An individual that has less than
+    The monitor keeps back `reserve_units` of each limit, in units of 2^-40 rho. An individual that has less than
     `threshold_units` left at a tick is counted from that tick on. `rho` and `share` are as they were stated, and
     `sigma_steps` is in steps of 2^GRID_LOG2. Raises ValueError for ticks that are not from 1 to TICKS_MAX and for a
-    reserve that is not positive, NoiseTooLarge for one that is too small.
+    reserve that is not positive, NoiseTooLarge for a reserve that is too small.
     """
 
     rho: str
@@ -51,7 +51,7 @@ class Monitor:
     sigma_steps: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Work out the noise, and refuse what has none."""
+        """Work out the noise, and refuse a reserve for which there is none."""
         object.__setattr__(self, "sigma_steps", sigma_steps_of(self.ticks, self.reserve_units))
 
     @property
@@ -61,7 +61,7 @@ class Monitor:
 
     @property
     def sigma(self) -> float:
-        """The standard deviation of the noise of a tick, in individuals: exactly, a grid is a power of two."""
+        """The standard deviation of the noise of a tick, in individuals. It is exact: a grid is a power of two."""
         return ldexp(self.sigma_steps, GRID_LOG2)
 
     @property
@@ -72,10 +72,10 @@ class Monitor:
 
 @lru_cache(maxsize=64)
 def coefficients(ticks: int) -> NDArray[np.int64]:
-    """r_0 to r_(ticks - 1) in steps of 2^GRID_LOG2, (ticks,) int64: read-only, never rising, rounded half up.
+    """The coefficients r_0 to r_(ticks - 1) in steps of 2^GRID_LOG2: (ticks,) int64, read-only, never rising.
 
-    By integers: C(2n, n) = C(2n - 2, n - 1) 2 (2n - 1) / n, without a remainder. Raises ValueError unless there are
-    from 1 to TICKS_MAX.
+    They are worked out in integers and rounded half up: C(2n, n) = C(2n - 2, n - 1) 2 (2n - 1) / n, without a
+    remainder. Raises ValueError unless there are from 1 to TICKS_MAX ticks.
     """
     if not 1 <= ticks <= TICKS_MAX:
         raise ValueError(f"ticks must be from 1 to {TICKS_MAX}, got {ticks}")
@@ -89,7 +89,7 @@ def coefficients(ticks: int) -> NDArray[np.int64]:
 
 
 def squared_steps(ticks: int) -> int:
-    """The most that the squares of one individual's contributions to `ticks` ticks add up to, in squared steps."""
+    """The largest sum of squares of one individual's contributions to `ticks` ticks, in squared steps."""
     return sum(step * step for step in coefficients(ticks).tolist())
 
 
@@ -115,7 +115,7 @@ def sigma_steps_of(ticks: int, reserve_units: int) -> float:
 def monitor_of(document: Mapping[str, Any], *, budget_units: int) -> Monitor:
     """The monitor that a registration has stated, from its JSON, in a dataset with this budget.
 
-    The reserve is rounded down to whole units, the share up. Raises ValueError as the class does.
+    The reserve is rounded down to whole units. The share of the budget is rounded up. Raises the errors of `Monitor`.
     """
     rho, ticks, share = (document[name] for name in ("rho", "ticks", "share"))
     return Monitor(

@@ -1,17 +1,17 @@
 """The statements that may be made, in words, of limits: a promise, and what is spent so far.
 
-A promise is made of a limit, fixed in advance and never exceeded. An individual's spent total so far is a fact worth
-showing, but read as a guarantee it is none: the total at a time that depends on the answers bounds nothing by itself.
-A limit lowered to that total is no better: so the promise stays that of the largest limit there ever was, and what is
-said of "so far" is said by the time-uniform odometer.
+A promise is made of a limit, which is fixed in advance and never exceeded. An individual's spent total so far is a fact
+worth showing, but no guarantee: the total at a time that depends on the answers bounds nothing by itself. Nor does a
+limit that is lowered to that total. So the promise stays that of the largest limit there ever was, and a statement
+about "so far" is made by the time-uniform odometer.
 
 The odometer bounds the privacy loss at every moment at once. The loss L after charges that sum to rho, read at a fixed
-time, stays below rho + 2 sqrt(rho ln(1/delta)) but with probability delta. Read at a time that depends on the answers
-it does not: a reader that stops as soon as L is high finds it above far more often. So levels of rho are fixed
-beforehand, the budget and its halves, quarters and so on, and delta is shared among them, 6 / (pi^2 (j + 1)^2) of it
-for the j-th. By Ville's inequality the loss stays below a level's bound for as long as the spent total is within the
-level, but with the level's share of delta; all levels together fail with at most delta, whatever decides the time of
-reading (Whitehouse et al. 2023; Lecuyer 2021).
+time, stays below rho + 2 sqrt(rho ln(1/delta)) except with probability delta. At a time that depends on the answers
+that is not true: a reader that stops as soon as L is high finds it above the bound far more often. So levels of rho are
+fixed beforehand: the budget, its half, its quarter and so on. They share delta, and the j-th level has 6 / (pi^2 (j +
+1)^2) of it. By Ville's inequality the loss stays below a level's bound for as long as the spent total is within the
+level, except with the level's share of delta. All levels together fail with probability at most delta, whatever decides
+the time of reading (Whitehouse et al. 2023; Lecuyer 2021).
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from service.core.charge import rho_of_units
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """Promise of a limit: two worlds differing in one record give transcripts that are hard to tell apart."""
+    """The promise of a limit: two worlds that differ in one record give transcripts that are hard to tell apart."""
 
     rho: Decimal  # in the accounting's unit, when a record is blanked (zero-out)
     mu: float | None  # of GDP, the same neighbours, rounded up; None under another accounting
@@ -37,7 +37,7 @@ class Promise:
 
 @lru_cache(maxsize=256)  # two epsilons of ten milliseconds each, and few limits
 def promise_of_limit(accounting: Accounting, limit_units: int, delta: Decimal) -> Promise:
-    """The promise of a hard limit, for both neighbouring relations.
+    """The promise of a hard limit, for blanking a record and for replacing one.
 
     Raises ValueError for negative units or a delta outside (0, 1).
     """
@@ -55,7 +55,7 @@ def promise_of_limit(accounting: Accounting, limit_units: int, delta: Decimal) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountStatement:
-    """The statement to an individual of its account."""
+    """The statement of its account that an individual is given."""
 
     promise: Promise  # of the largest limit ever in force; lowering it changes nothing about answers that have left
     share_spent: float  # of the limit in force now
@@ -76,10 +76,10 @@ def statement_of_account(
 ) -> AccountStatement:
     """The promise, the share of the limit that is spent, and the odometer, for zeroing out this individual's record.
 
-    `spent_units_max` is what may truly be spent, more than the spent total where a restore has forgotten charges;
-    `budget_units` is the dataset's, which bounds both. The odometer bounds the tail of the loss, which the promise does
-    not: where it is not below the promise nothing is said, rather than the promise's number under the odometer's name.
-    `is_all_gaussian` says that no answer has had other noise than Gaussian.
+    `spent_units_max` is the most that may truly be spent: more than the spent total where a restore has forgotten
+    charges. `budget_units` is the dataset's budget, which bounds both totals. The odometer is given only where it is
+    below the promise. It bounds the tail of the loss, which the promise does not, and the promise's number would not be
+    true under its name. `is_all_gaussian` says that every answer so far has had Gaussian noise.
     """
     promise = promise_of_limit(accounting, largest_limit_units, delta)
     spent = max(spent_units, spent_units_max)
@@ -94,10 +94,11 @@ def statement_of_account(
 
 @lru_cache(maxsize=256)
 def advisory_epsilon(accounting: Accounting, limit_units: int, delta: Decimal) -> float | None:
-    """The epsilon of a limit at this delta while all noise is Gaussian, where the accounting promises a larger one.
+    """The epsilon of a limit at this delta while all noise is Gaussian; None for an accounting without `has_advisory`.
 
-    The limit is fixed beforehand, so that the answers until the first with other noise are a filter of GDP, whatever
-    chooses queries. Advisory, since that one ends it. Raises ValueError as `promise_of_limit`.
+    The limit is fixed beforehand. So the answers before the first one with other noise are a filter of GDP, whatever
+    chooses the queries. The epsilon is advisory, because an answer with other noise ends it. Raises ValueError as
+    `promise_of_limit`.
     """
     return accounting.epsilon_of_gaussians(limit_units, delta) if accounting.has_advisory else None
 
@@ -105,11 +106,11 @@ def advisory_epsilon(accounting: Accounting, limit_units: int, delta: Decimal) -
 def discretised_units(spent_units: int, step_units: int) -> int:
     """The discretised odometer: a spent total in whole steps, rounded up; all in units.
 
-    For each m fixed beforehand the answers that leave while this is at most m steps are a filter with m steps as its
-    limit, and have its promise under any accounting. Of the m that is read at a time that depends on the answers that
-    is not said. The counter of the papers begins again from zero with each filter of a step, whose rest is lost, so
-    that it reads the same or more. Raises ValueError for a negative total and a step below 1. Source: Feldman and
-    Zrnic 2020 (v1), section 5; Koskela, Tobaben and Honkela 2023, appendix C.5.
+    For each m fixed beforehand, the answers that leave while this number is at most m steps are a filter with a limit
+    of m steps. They have the promise of that limit under any accounting. This does not hold for an m that is read at a
+    time that depends on the answers. The counter of the papers starts a new filter for each step and loses the rest of
+    the last one, so that it reads the same or more. Raises ValueError for a negative total and a step below 1. Source:
+    Feldman and Zrnic 2020 (v1), section 5; Koskela, Tobaben and Honkela 2023, appendix C.5.
     """
     if spent_units < 0 or step_units < 1:
         raise ValueError(f"a total must not be negative and a step positive, got {spent_units} and {step_units}")
