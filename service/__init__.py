@@ -1,4 +1,4 @@
-"""Sparing's server: it answers linear queries about individuals and spends each one's privacy sparingly."""
+"""Sparing's server: it answers linear queries about individuals and spends each individual's privacy sparingly."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""`python -m service` is `sparing`."""
+"""The command `python -m service`, which is the same as `sparing`."""
 
 from service.cli.app import main
 

@@ -1,8 +1,8 @@
 """Work beside the queries, on threads of its own: loops, queues of jobs, single tasks.
 
-A thread that runs Python keeps the GIL until another has waited for the switch interval, 5 ms by default. A dataset's
-writer needs the GIL back after each round trip to the database, so an upload would cost a query that much several
-times: work that may be slow runs at low priority and hands over the GIL soon.
+A thread that runs Python keeps the GIL until another thread has waited for the switch interval, 5 ms by default. A
+dataset's writer needs the GIL back after each round trip to the database, so that an upload could delay a query by
+several such intervals. Work that may be slow therefore runs at low priority and hands over the GIL soon.
 """
 
 import os
@@ -18,10 +18,10 @@ from typing import Final, Generic, TypeVar
 from service.incidents import report_incident
 
 NICENESS: Final = 10
-"""The niceness of such a thread, which gets a tenth of a core that others want."""
+"""The niceness of a background thread. Where other threads want a core, it gets a tenth of that core."""
 SWITCH_INTERVAL_S: Final = 0.0005
 ENDING_S: Final = 2.0
-"""How long closing waits for a loop. The threads are daemons, and end with the process at the latest."""
+"""The seconds that closing waits for each loop. The threads are daemons, and end with the process at the latest."""
 RETRY_S: Final = 1.0
 
 Job = TypeVar("Job")
@@ -29,18 +29,18 @@ Result = TypeVar("Result")
 
 _lock: Final = threading.Lock()
 _usual_s: Final[list[float]] = []
-"""The switch interval to return to, once for each work that is under way."""
+"""The switch interval to return to: one copy for each piece of work under way."""
 
 
 class Background:
-    """Loops on threads of their own; each must end once `_closed` is set."""
+    """Loops on threads of their own. Every loop must end once `_closed` is set."""
 
     def __init__(self) -> None:
         self._closed = threading.Event()
         self._threads: list[threading.Thread] = []
 
     def close(self) -> None:
-        """Have the loops end, and give them ENDING_S each."""
+        """Have the loops end, and wait up to ENDING_S for each."""
         self._closed.set()
         for thread in self._threads:
             thread.join(ENDING_S)
@@ -51,9 +51,9 @@ class Background:
 
 
 class JobQueue(Background, ABC, Generic[Job]):
-    """A queue of jobs. One caller of `step` at a time; `open` starts a thread of low priority that calls it.
+    """A queue of jobs. Only one caller may call `step` at a time; `open` starts a thread of low priority that calls it.
 
-    An error of a job is an incident, and the next job runs all the same.
+    An error in a job is reported as an incident, and the next job runs all the same.
     """
 
     name: str
@@ -78,12 +78,12 @@ class JobQueue(Background, ABC, Generic[Job]):
         self._jobs.put(job)
 
     def put_again(self, job: Job) -> None:
-        """Queue a job again, after RETRY_S."""
+        """Queue a job again after waiting for RETRY_S."""
         self._closed.wait(RETRY_S)
         self._jobs.put(job)
 
     def step(self) -> bool:
-        """Wait for a job and do it. False when the queue is closed."""
+        """Wait for a job and do it. Returns False when the queue is closed."""
         job = self._jobs.get()
         if job is None or self._closed.is_set():
             return False
@@ -95,7 +95,7 @@ class JobQueue(Background, ABC, Generic[Job]):
 
     @abstractmethod
     def do(self, job: Job) -> None:
-        """Do a job; must end early once the queue is closed."""
+        """Do a job. It must end early once the queue is closed."""
 
     @abstractmethod
     def title_of(self, job: Job) -> str:
@@ -108,7 +108,7 @@ class JobQueue(Background, ABC, Generic[Job]):
 
 
 def in_background(task: Callable[[], Result], *, name: str) -> Result:
-    """Run a task on a low thread of its own and wait for it. Raises what it raises."""
+    """Run a task on a thread of its own at low priority, and wait for it. Raises the task's exception."""
     future: Future[Result] = Future()
 
     def run() -> None:
@@ -134,7 +134,7 @@ def lower_priority() -> None:
 
 @contextmanager
 def handing_over_soon() -> Iterator[None]:
-    """Have threads hand over the GIL after SWITCH_INTERVAL_S, until no such block is left."""
+    """Have threads hand over the GIL after SWITCH_INTERVAL_S, for as long as any block of this kind runs."""
     with _lock:
         _usual_s.append(_usual_s[0] if _usual_s else sys.getswitchinterval())
         sys.setswitchinterval(SWITCH_INTERVAL_S)

@@ -1,12 +1,12 @@
 """Points on a query's way, and beside it, at which a drill can kill, break or stall the process.
 
-Outside a drill they do nothing. A drill is asked for in the environment of `sparing serve`, on a loopback address only:
+Outside a drill they do nothing. A drill is requested in the environment of `sparing serve`, on a loopback address only:
 
     CHAOS=1 CHAOS_AT=before-commit:kill:3    kill -9 this process at its third arrival at `before-commit`
 
-Several drills are separated by commas; the number of the arrival is 1 when it is left out. Every worker counts for
-itself, and one that follows another counts anew. Nothing is ever armed by an import, and a point that is not armed
-costs one look at a dictionary, and no call.
+Several drills are separated by commas. The number of the arrival is 1 when it is left out. Every worker counts its own
+arrivals, and a worker that replaces another begins again. No import arms a drill. A point that is not armed costs one
+look-up in a dictionary, and no call.
 """
 
 import ipaddress
@@ -50,7 +50,7 @@ POINTS_BESIDE: Final = ("amending", "amended", "totals-kept", "prune-committed",
 
 
 class ChaosRefused(ValueError):
-    """The drill cannot be had: it is misspelt, or the process would serve others than this machine."""
+    """The drill is refused: it is misspelt, or the process would serve other machines than this one."""
 
 
 class PlantedFault(Exception):
@@ -61,7 +61,7 @@ class HasSocket(Protocol):
     """A connection that can be cut from outside."""
 
     def fileno(self) -> int:
-        """Its descriptor; an error when it is closed."""
+        """The connection's descriptor. Raises an error when the connection is closed."""
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ class _Drill:
 
 
 class _QuietPoints(dict[str, None]):
-    """The points at which no drill waits: to look up any other is to arrive there. KeyError for an unknown name."""
+    """The points at which no drill waits. Looking up another one means arriving there. KeyError for an unknown name."""
 
     def __missing__(self, point: str) -> None:
         _drills[point].arrive()
@@ -93,11 +93,11 @@ _quiet_points: Final = _QuietPoints(dict.fromkeys((*POINTS, *POINTS_BESIDE)))
 _connections: Final["weakref.WeakSet[HasSocket]"] = weakref.WeakSet()
 
 reach: Final[Callable[[str], None]] = _quiet_points.__getitem__
-"""Say that the process is at a point; does nothing unless a drill waits for it there."""
+"""Say that the process is at a point. This does nothing unless a drill waits there."""
 
 
 def watch(connection: HasSocket) -> None:
-    """Keep an eye on a connection to the database, so that a drill can cut it."""
+    """Remember a connection to the database, so that a drill can cut it."""
     if _drills:
         _connections.add(connection)
 
@@ -108,7 +108,7 @@ def armed() -> bool:
 
 
 def arm(environ: Mapping[str, str], *, host: str) -> None:
-    """Arm what the environment asks for, once, at the start. Raises ChaosRefused, also where others could connect."""
+    """Arm the drills of the environment, once, at the start. Raises ChaosRefused, also where others could connect."""
     if environ.get("CHAOS") != "1":
         return
     if not _is_loopback(host):

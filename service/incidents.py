@@ -1,4 +1,4 @@
-"""Incidents: what went wrong and where, not a word of what it said: an exception's text may quote a record."""
+"""Incidents: what went wrong and where, without the exception's text, which may quote a record."""
 
 import logging
 import traceback
@@ -9,7 +9,7 @@ from typing import Final
 log = logging.getLogger("sparing.incidents")
 
 REQUEST_ID: Final[ContextVar[str | None]] = ContextVar("request_id", default=None)
-"""The id of the request that is worked on, for the lines of the log that its work causes."""
+"""The id of the request that is worked on, for the log lines that the work causes."""
 
 _FRAMES_MAX = 8
 
@@ -17,7 +17,7 @@ _FRAMES_MAX = 8
 def report_incident(error: BaseException, about: str, *, dataset: str | None = None) -> None:
     """Log the kind of error, the places in the code, and `about`, which the caller makes from public words alone.
 
-    `dataset` is the public name of the dataset that it concerns.
+    `dataset` is the public name of the dataset that the incident concerns.
     """
     kind, places = kind_of(error), places_of(error)
     more = {"about": about, "error": kind, "at": places, "dataset": dataset}
@@ -25,11 +25,11 @@ def report_incident(error: BaseException, about: str, *, dataset: str | None = N
 
 
 def kind_of(error: BaseException) -> str:
-    """The name of its class."""
+    """The name of the error's class."""
     return f"{type(error).__module__}.{type(error).__qualname__}"
 
 
 def places_of(error: BaseException) -> str:
-    """The places in the code that it has passed, the innermost first."""
+    """The places in the code that the error has passed, the innermost first."""
     frames = traceback.extract_tb(error.__traceback__)[-_FRAMES_MAX:]
     return " < ".join(f"{Path(frame.filename).stem}.{frame.name}:{frame.lineno}" for frame in reversed(frames))

@@ -1,9 +1,9 @@
 """The log of a serving process: a line on stderr for each event, as JSON or for a terminal, rendered by structlog.
 
-Records are those of Python's `logging`, of our modules and of libraries alike. An exception's text may quote a record,
-so none is written: of each exception the log has its kind and the places in the code, and of the arguments of a
-library's message those that are exceptions are replaced by their kind. A repeated fault is one line, and every minute
-one more with the number of its repetitions.
+Records are those of Python's `logging`, from our modules and from libraries alike. An exception's text may quote a
+record, so that none is written. The log has an exception's kind and the places in the code. Among the arguments of a
+library's message, exceptions are replaced by their kind. A repeated fault is one line, and then every minute one more
+line with the number of its repetitions.
 """
 
 import logging
@@ -19,14 +19,14 @@ from service.incidents import REQUEST_ID, kind_of, places_of, report_incident
 Style = Literal["json", "console"]
 FOLDED_S: Final = 60.0
 FOLDS_MAX: Final = 1024
-"""The number of different lines that are remembered at most; beyond that the oldest is forgotten."""
+"""The most different lines that are remembered. Beyond that the oldest is forgotten."""
 FIELDS: Final = ("time", "level", "logger", "event", "request_id", "dataset", "error", "at", "count")
-"""Every field of a line, in this order; those that have no value are left out."""
+"""Every field of a line, in this order. Fields without a value are left out."""
 _OURS: Final = "sparing"
 
 
 def configure_logs(style: Style | None = None, stream: IO[str] | None = None) -> "FoldingHandler":
-    """Send the log to stderr, or to `stream`: by default for a console on a terminal, and else as JSON."""
+    """Send the log to stderr, or to `stream`. By default it is for a console on a terminal, and otherwise JSON."""
     stream = stream or sys.stderr
     handler = FoldingHandler(stream, style or ("console" if stream.isatty() else "json"))
     root = logging.getLogger()
@@ -45,7 +45,7 @@ def _report_thread(args: threading.ExceptHookArgs) -> None:
 
 
 def on_one_line(text: str) -> str:
-    """The text with escapes for unprintable characters: it can neither begin a line nor steer a terminal."""
+    """The text with escapes for unprintable characters, so that it can neither begin a line nor steer a terminal."""
     return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
@@ -61,7 +61,7 @@ def _fields_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _text_of(record: logging.LogRecord) -> str:
-    """The message of a record: of an incident without the fields, of a library's its first line, without exceptions."""
+    """The message of a record: an incident's without the fields, the first line of a library's without exceptions."""
     if hasattr(record, "about"):
         return f"incident {record.about}"
     if record.name.partition(".")[0] == _OURS:
@@ -73,7 +73,7 @@ def _text_of(record: logging.LogRecord) -> str:
 
 
 class FoldingHandler(logging.StreamHandler[IO[str]]):
-    """Writes a line at once, and every FOLDED_S one line with the number of its repetitions since."""
+    """Writes a new line at once, and every FOLDED_S one line with the number of its repetitions since."""
 
     def __init__(self, stream: IO[str], style: Style) -> None:
         super().__init__(stream)
@@ -84,7 +84,7 @@ class FoldingHandler(logging.StreamHandler[IO[str]]):
         threading.Thread(target=self._fold, name="logs", daemon=True).start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write it, or count it; `logging` holds the handler's lock."""
+        """Write the line, or count it. `logging` holds the handler's lock."""
         line = _fields_of(record)
         text = record.msg if line["error"] else line["event"]  # the message of a fault may have the id of a request
         key = (text, *(line[name] for name in ("level", "logger", "dataset", "error", "at")))
@@ -96,13 +96,13 @@ class FoldingHandler(logging.StreamHandler[IO[str]]):
             self._write(oldest)
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """The line as text."""
         line: dict[str, Any] = vars(record)["line"]
         return str(self._render(None, "", {name: value for name, value in line.items() if value not in (None, 0)}))
 
     @cached_property
     def _render(self) -> Callable[[None, str, dict[str, Any]], Any]:
-        """Structlog's renderer, made for the first line: to import it takes longer than most commands."""
+        """Structlog's renderer, made for the first line: importing structlog takes longer than most commands."""
         import structlog  # noqa: PLC0415 - see above
 
         if self._style == "json":
@@ -110,14 +110,14 @@ class FoldingHandler(logging.StreamHandler[IO[str]]):
         return structlog.dev.ConsoleRenderer(colors=self.stream.isatty(), timestamp_key="time", sort_keys=False)
 
     def write_repeats(self) -> None:
-        """Write how often each line has come again, and forget those that have not."""
+        """Write how often each line has been repeated, and forget those that were not."""
         self._lines = {key: line for key, line in self._lines.items() if line["count"]}
         for line in self._lines.values():
             self._write(line)
             line["count"] = 0
 
     def close(self) -> None:
-        """Write what was counted."""
+        """Write the lines that were counted, and close."""
         self._is_closed.set()
         with self.lock or threading.RLock():
             self.write_repeats()

@@ -1,10 +1,10 @@
 """`/metrics` for the operator: the replica's telemetry as Prometheus reads it, on a port of its own.
 
-Metrics are read by more people than data may be, so no number comes from a record, but for the count of alarms, which
-curators set. No label holds anything but a route's template, a status or a kind of commit. PUBLIC metrics are functions
-of public events; OPERATOR metrics are not, because they follow real durations or the acts of people, and belong to the
-operator alone. The collectors that Prometheus' library offers for the process are left out: its processor time is the
-length of its evaluations.
+More people may read metrics than may read data. So no number comes from a record, except the count of alarms, which
+curators set. Labels hold only a route's template, a status or a kind of commit. PUBLIC metrics are functions of public
+events. OPERATOR metrics are not: they follow real durations or the acts of people, and belong to the operator alone.
+The collectors that Prometheus' library offers for the process are left out, since its processor time is the length of
+its evaluations.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -50,10 +50,10 @@ OPERATOR: Final[Mapping[str, str]] = {
     "sparing_budget_alarms": "budget alarms that have rung, which curators set on what individuals have left",
     "sparing_checkpoint_seconds": "how long the writing of checkpoints takes, which are due by entries and charges",
 }
-"""The other metrics, and why each is for the operator alone."""
+"""The other metrics, each with the reason why it is for the operator alone."""
 
 TIMED: Final = frozenset({"sparing_checkpoint_seconds"})
-"""The only metrics that hold a duration: of checkpoints, which follow the answers. Coarse, and not for analysts."""
+"""The only metrics that hold a duration, that of checkpoints, which follow the answers. It is coarse."""
 
 _BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _CHECKPOINTS_S: Final = (0.01, 0.1, 1, 10)
@@ -96,7 +96,7 @@ class PrometheusTelemetry(Telemetry):
         ready: Callable[[], bool],
         shards: Callable[[], Mapping[str, ShardHealth]],
     ) -> None:
-        """Ask for the length of the queue, the numbers of datasets and the readiness at every reading."""
+        """Have each reading call these functions for the queue, the datasets, the readiness and the shards."""
         self._ready.set_function(ready)
         self._waiting.set_function(waiting)
         self._fenced.set_function(fenced)
@@ -105,67 +105,67 @@ class PrometheusTelemetry(Telemetry):
         self._restarts.set_function(lambda: sum(each.restarts for each in shards().values()))
 
     def request_began(self) -> None:
-        """Count it in."""
+        """Count a request in."""
         self._in_flight.inc()
 
     def request_ended(self, route: str, status: int) -> None:
-        """Count it out."""
+        """Count a request out."""
         self._in_flight.dec()
         requests = self._requests if of_analysts(route) else self._other_requests
         requests.labels(route, str(status)).inc()
 
     def connection_closed(self, kind: str) -> None:
-        """Count it by kind."""
+        """Count a closed connection by kind."""
         self._closed.labels(kind).inc()
 
     def headers_dropped(self, headers: int) -> None:
-        """Count them."""
+        """Count dropped headers."""
         self._dropped.inc(headers)
 
     def slot_overrun(self) -> None:
-        """Count it."""
+        """Count a response that was not ready at its instant."""
         self._overruns.inc()
 
     def batched(self, requests: int) -> None:
-        """Count it by size."""
+        """Count a batch by its size."""
         self._batches.observe(requests)
 
     def committed(self, kind: Commit) -> None:
-        """Count it by kind."""
+        """Count a commit by kind."""
         self._commits.labels(kind).inc()
 
     def commit_unclear(self) -> None:
-        """Count it."""
+        """Count a commit without a clear reply."""
         self._unclear.inc()
 
     def alarm_rang(self) -> None:
-        """Count it."""
+        """Count an alarm."""
         self._alarms.inc()
 
     @contextmanager
     def checkpointing(self) -> Iterator[None]:
-        """Time it."""
+        """Time a checkpoint."""
         with self._checkpoints.time():
             yield
 
     def text(self) -> str:
-        """All of it, as it is served."""
+        """All metrics as text, as they are served."""
         return generate_latest(self.registry).decode()
 
 
 def of_analysts(route: str) -> bool:
-    """Tell whether a route, as `METHOD /template`, is one that analysts call, and never an individual's own act."""
+    """Tell whether a route, as `METHOD /template`, is one that analysts call and is no individual's own act."""
     return "/queries" in route or route.endswith("/allowances")
 
 
 def _described(name: str) -> tuple[str, str]:
-    """A metric's name and its HELP text, which begins with its readers."""
+    """A metric's name and its HELP text, which begins with the readers it is for."""
     return name, f"Public: {PUBLIC[name]}." if name in PUBLIC else f"Operator only: {OPERATOR[name]}."
 
 
 @contextmanager
 def metrics_served(telemetry: PrometheusTelemetry, *, host: str, port: int) -> Iterator[str]:
-    """Serve them for the length of the block: the URL. Raises OSError when the address is taken."""
+    """Serve the metrics for the length of the block, and yield their URL. Raises OSError when the address is taken."""
     server, thread = start_http_server(port, host, telemetry.registry)
     try:
         yield f"http://{f'[{host}]' if ':' in host else host}:{server.server_port}/metrics"

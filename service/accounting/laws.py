@@ -53,7 +53,7 @@ class Unpriced(Law):
 
 
 def repriced(law: Law, accounting: str) -> Law:
-    """The same noise at the prices of another accounting, by its name. A Gaussian keeps its price."""
+    """This noise at the prices of another accounting, by its name. A Gaussian keeps its price."""
     return law_of(f"{Laplace.word} {accounting}", law.size_steps) if isinstance(law, Laplace) else law
 
 

@@ -1,4 +1,4 @@
-"""The settings that bound what one principal may take of what all share, each beyond a default that few reach."""
+"""The settings that bound one principal's use of shared resources. Few principals reach the defaults."""
 
 from typing import Annotated, Final
 
@@ -30,7 +30,7 @@ def _digits(text: str) -> str:
 Number = Annotated[int, BeforeValidator(_digits)]
 """A whole number in digits alone."""
 Milliseconds = Annotated[Number, Field(le=_MS_MAX)]
-"""A time that Postgres and timers take."""
+"""A time in milliseconds, within the range of Postgres and of timers."""
 
 
 class BoundSettings(BaseSettings):

@@ -338,7 +338,7 @@ class Settings(BoundSettings):
 
     @classmethod
     def of(cls, environ: Mapping[str, str], *, home: Path | None = None) -> Self:
-        """Read `environ` and nothing else; `home` from the command line wins. Raises SettingsError."""
+        """Read the settings from `environ` alone; `home` from the command line wins. Raises SettingsError."""
         try:
             return cls(environ if home is None else {**environ, "SPARING_HOME": str(home.absolute())})
         except ValidationError as error:
@@ -353,11 +353,11 @@ VARIABLES: Final = {
 }
 
 SECRETS: Final = frozenset(variable for variable, field in VARIABLES.items() if not field.repr)
-"""The variables that may also be given as the name of a file with the value, in a variable with _FILE at its end."""
+"""The variables of secrets. A variable with _FILE at its end may instead name a file that holds the value."""
 
 
 def _text_of(variable: str, environ: Mapping[str, str]) -> str | None:
-    """The value of a variable, or of the file that it names. Raises SettingsError."""
+    """The value of a variable, or the content of the file that is named instead. Raises SettingsError."""
     text, file = environ.get(variable), environ.get(f"{variable}_FILE")
     if not file or variable not in SECRETS:
         return text

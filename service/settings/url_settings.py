@@ -1,6 +1,7 @@
 """The types of the settings that are URLs. No refusal repeats the text, which may hold a password or a token.
 
-A character that divides a URL and stands in a password as it is would make the rest of the password a host.
+A password may contain a character that divides a URL. Unless it is escaped, the rest of the password would be read as a
+host.
 """
 
 from collections.abc import Callable
