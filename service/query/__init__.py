@@ -1,1 +1,1 @@
-"""Queries: the closed language, its public schema, its canonical form and its public cost. Pure."""
+"""Queries: the closed language, its public schema, its canonical form and its public cost. All of it is pure."""

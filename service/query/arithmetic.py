@@ -1,10 +1,11 @@
 """Interval arithmetic over codings: the formula, bounds and step of a calculated column, from those of its operands.
 
-Every result has at most 2^60 steps within its bounds, so that the engine's int64 never overflows: where a result would
-have more, its step is coarser, and operands are rounded half up to what it can hold. Whole numbers stay exact.
+Every result has at most 2^60 steps within its bounds, so that the engine's int64 never overflows. Where a result would
+have more steps, its step is coarser and the operands are rounded half up to it. Whole numbers stay exact.
 
-Decimals are rounded to steps of powers of two before they are calculated with. `error` bounds how far that may move a
-result from the exact one of the decimals; it follows from the declared bounds alone, and comparisons allow for it.
+Decimals are rounded to steps of powers of two before they are calculated with. `error` bounds how far this rounding may
+move a result from the exact result of the decimals. It follows from the declared bounds alone, and comparisons allow
+for it.
 """
 
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ class Amount:
 
     @classmethod
     def of_column(cls, column: QueryColumn) -> "Amount":
-        """The values of a column."""
+        """The values of a column as an operand."""
         coding = column.coding
         return cls(
             column=column.name,
@@ -45,13 +46,13 @@ class Amount:
 
     @classmethod
     def of_codes(cls, column: QueryColumn) -> "Amount":
-        """The codes of a column, for telling categories apart."""
+        """The codes of a column as an operand, for telling categories apart."""
         coding = column.coding
         return cls(column=column.name, offset=0, low=0, high=coding.span, step_log2=0, is_whole=True)
 
     @classmethod
     def of_number(cls, number: float) -> "Amount":
-        """A constant: of a literal that no double holds, the nearest one."""
+        """A constant. Where no double holds the literal, it is the nearest double."""
         numerator, denominator = number.as_integer_ratio()
         return cls(
             column=None,
@@ -65,7 +66,7 @@ class Amount:
 
     @property
     def bits(self) -> int:
-        """The bits of its largest absolute value."""
+        """The number of bits of the largest absolute value."""
         return max(abs(self.low), abs(self.high)).bit_length()
 
     @property
@@ -81,24 +82,24 @@ class Amount:
         return Addend(column=self.column, offset=self.offset, shift=shift), low, high
 
     def error_shifted(self, shift: int) -> Fraction:
-        """`error` of the operand with another step: up to half of the step more where it has to be rounded."""
+        """The operand's `error` with another step. Rounding the operand to that step adds up to half of the step."""
         if shift >= 0 or self.low == self.high == rounded(self.low, shift) << -shift:
             return self.error
         return self.error + Fraction(2) ** (self.step_log2 - shift - 1)
 
 
 def total(name: str, left: Amount, right: Amount) -> QueryColumn:
-    """Left + right."""
+    """The column `left + right`."""
     return _joined(name, "add", left, right)
 
 
 def difference(name: str, left: Amount, right: Amount) -> QueryColumn:
-    """Left - right."""
+    """The column `left - right`."""
     return _joined(name, "sub", left, right)
 
 
 def product(name: str, left: Amount, right: Amount) -> QueryColumn:
-    """Left * right."""
+    """The column `left * right`."""
     shifts = _factor_shifts(left.bits, right.bits)
     (first, *a), (second, *b) = left.shifted(shifts[0]), right.shifted(shifts[1])
     corners = [x * y for x in a for y in b]
@@ -111,7 +112,7 @@ def product(name: str, left: Amount, right: Amount) -> QueryColumn:
 
 
 def without_sign(name: str, amount: Amount) -> QueryColumn:
-    """|amount|."""
+    """The column of the absolute values of `amount`."""
     term, low, high = amount.shifted(0)
     lowest = 0 if low <= 0 <= high else min(abs(low), abs(high))
     bounds = (lowest, max(abs(low), abs(high)))
@@ -157,7 +158,7 @@ def _joined(name: str, operator: Literal["add", "sub"], left: Amount, right: Amo
 
 
 def _factor_shifts(left: int, right: int) -> tuple[int, int]:
-    """The shifts that shorten two factors of so many bits."""
+    """The shifts that shorten two factors of `left` and `right` bits, so that their product fits."""
     if left + right <= BITS_MAX:
         return 0, 0
     if left <= FACTOR_BITS_MAX:

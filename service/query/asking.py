@@ -1,12 +1,11 @@
 """The rules by which a query is answered, before any record is read, and what an answer warns of; all of it is public.
 
-The service asks here and so does the client's fake, so that neither answers what the other refuses, or leaves out a
-warning.
+Both the service and the client's fake use these rules, so that they refuse the same queries and give the same warnings.
 
-Coverage follows from public numbers alone. An individual is left out only when its own charges go beyond its limit; no
+Coverage follows from public numbers alone. An individual is left out only when its own charges go beyond its limit. No
 charge exceeds the query's public worst case, C^2 / (2 sigma^2) rounded up to units, and no limit is below the dataset's
 public floor. So as long as the worst cases asked so far add up to at most the floor, no individual can have been left
-out, whatever the data. Of who has in fact been left out, nothing may be said that is not a charged query itself.
+out, whatever the data. Any statement about which individuals were in fact left out has to be a charged query itself.
 """
 
 from collections.abc import Iterable
@@ -26,13 +25,13 @@ from service.query.problems import QueryProblem
 from service.query.schema import EventsTable, Schema
 
 UNCLIPPED_ROWS_MAX: Final = 64
-"""Up to so many rows an individual, the natural bound is the default clip."""
+"""The most rows for each individual up to which the natural bound is the default clip."""
 COVERAGE_WORDS: Final = {
     True: "Certified: nobody who kept the dataset's limit can have run out of budget, but pauses and lowered limits are"
     " not counted.",
     False: "People may be missing: some may have run out of budget.",
 }
-"""A sentence on who may be missing from an answer, by `coverage_certified`."""
+"""A sentence on the individuals that may be missing from an answer, by `coverage_certified`."""
 _PREDICT: Final = b'"predict":'
 
 
@@ -49,8 +48,8 @@ def answerable(
     """The plan of a query that a dataset answers. Raises QueryProblem naming the field.
 
     Refusals come in this order: of shares, of the compilation, of uneven items, of a missing clip, of long predictions.
-    `floor_units` are the smallest limit for queries. Answers from before a rule stay valid: a plan is compiled without
-    these rules where it is verified or rebuilt.
+    `floor_units` is the smallest limit for queries. Answers from before a rule stay valid: a plan that is verified or
+    rebuilt is compiled without these rules.
     """
     if len(query.select) > 1 or query.is_by_item:
         query = by_item(query)
@@ -64,7 +63,7 @@ def answerable(
 
 
 def _refuse_unclipped(plan: Plan, query: Query, schema: Schema, floor_units: int) -> None:
-    """Raise QueryProblem where the natural bound would stand in for a clip and is too large to be meant."""
+    """Raise QueryProblem where no clip is stated and the natural bound is too large to be the intended clip."""
     table = schema.tables[plan.rows.table]
     if not isinstance(table, EventsTable) or all(item.is_once for item in plan.layout.items):
         return
@@ -84,9 +83,9 @@ def _refuse_unclipped(plan: Plan, query: Query, schema: Schema, floor_units: int
 
 
 def notes_of(plan: Plan) -> tuple[str, ...]:
-    """A sentence on each bound by which an individual may count for less than their rows say.
+    """A sentence on each bound by which an individual may count for less than its rows say.
 
-    They follow from the query and the declared bounds, so they are the same whatever the data are.
+    The sentences follow from the query and the declared bounds, so that they are the same whatever the data are.
     """
     rows, scale, layout = plan.rows.rows_kept, plan.scale, plan.layout
     notes = []
@@ -107,10 +106,10 @@ def notes_of(plan: Plan) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)  # as `longest_steps`
 def countable_norm(law: Law, grid_log2: int, *, l2_clip: float, floor_units: int) -> float:
-    """The longest vector that an untouched limit of the floor pays for, in query units; in steps if by item.
+    """The longest vector that an untouched limit of the floor pays for, in query units, or in steps if by item.
 
-    A longer vector is left out of the answer for an individual whose limit is the floor. Of noise that charges nobody
-    it is the clip, which no vector exceeds. Raises ValueError for negative units.
+    An individual whose limit is the floor is left out of an answer in which its vector is longer. For noise that
+    charges nobody the result is the clip, which no vector exceeds. Raises ValueError for negative units.
     """
     if floor_units < 0:
         raise ValueError(f"units must not be negative, got {floor_units}")
@@ -118,10 +117,10 @@ def countable_norm(law: Law, grid_log2: int, *, l2_clip: float, floor_units: int
 
 
 def coverage_certified(worst_case_units: Iterable[int], limit_floor_units: int) -> bool:
-    """Tell whether answers at these worst-case prices, all before and this one, certainly include every individual.
+    """Tell whether the last answer at these worst cases, of all queries in order, certainly includes every individual.
 
-    All in units. Says nothing of individuals that lowered their own limit or paused. Raises ValueError for negative
-    units.
+    All numbers are in units. Individuals that lowered their own limit or paused are not considered. Raises ValueError
+    for negative units.
     """
     prices = list(worst_case_units)
     if min([limit_floor_units, *prices]) < 0:
@@ -130,12 +129,12 @@ def coverage_certified(worst_case_units: Iterable[int], limit_floor_units: int) 
 
 
 def released_words(at: datetime) -> str:
-    """A sentence on the day of an answer that is given again."""
+    """A sentence that gives the day on which a reused answer was released."""
     return f"This answer was released on {at:%Y-%m-%d}; the data may have changed since."
 
 
 def warnings_of(l2_clip: float, *, norm: float, is_by_item: bool, shortens: bool) -> list[str]:
-    """Warnings about a query, from its clip and the largest countable norm alone, both public; in steps if by item."""
+    """Warnings about a query, by its clip and the largest countable norm. Both are public, and in steps if by item."""
     if l2_clip <= norm:
         return []
     if is_by_item:

@@ -1,8 +1,8 @@
 """Dates and times as integers: days and seconds since 1970-01-01, in UTC, read from and written as ISO 8601.
 
-A date is `2026-03-31`; a time `2026-03-31T23:59:59Z`, with or without seconds, a fraction and a zone: `Z`, `UTC`, or an
-offset such as `+02:00`, `+0200` or `+02`, with or without a blank before it. A time without a zone is in UTC. Data are
-whole seconds, and a literal of a query keeps its fraction.
+A date is `2026-03-31`, a time `2026-03-31T23:59:59Z`. Seconds, a fraction of them and a zone may be left out. A zone is
+`Z`, `UTC`, or an offset such as `+02:00`, `+0200` or `+02`, with or without a blank before it. A time without a zone is
+in UTC. Data are whole seconds, and a literal of a query keeps its fraction.
 """
 
 import re
@@ -24,7 +24,7 @@ _TIME: Final = re.compile(
 
 
 def days_of(text: str) -> int | None:
-    """The days of an ISO date, or None for other text."""
+    """The days since 1970-01-01 of an ISO date, or None for other text."""
     if _DATE.fullmatch(text) is None:
         return None
     try:
@@ -34,7 +34,7 @@ def days_of(text: str) -> int | None:
 
 
 def instant_of(text: str) -> Fraction | None:
-    """The seconds of an ISO date or time, exactly, or None for other text."""
+    """The seconds since 1970-01-01 of an ISO date or time, exactly, or None for other text."""
     found = _TIME.fullmatch(text)
     if found is None:
         return None
@@ -48,13 +48,13 @@ def instant_of(text: str) -> Fraction | None:
 
 
 def written_day_of(text: str) -> int | None:
-    """The days of the date that an ISO date or time is written with, whatever its zone, or None for other text."""
+    """The days of the date with which an ISO date or time begins, whatever its zone, or None for other text."""
     found = _TIME.fullmatch(text)
     return None if found is None or instant_of(text) is None else days_of(found["day"])
 
 
 def has_zone(text: str) -> bool:
-    """Tell whether a time says its zone."""
+    """Tell whether a time states its zone."""
     found = _TIME.fullmatch(text)
     return found is not None and found["zone"] is not None
 
@@ -66,17 +66,17 @@ def seconds_of(text: str) -> int | None:
 
 
 def date_text(days: int) -> str:
-    """The ISO date of days."""
+    """The ISO date of a number of days."""
     return date.fromordinal(days + _EPOCH_ORDINAL).isoformat()
 
 
 def time_text(seconds: int) -> str:
-    """The ISO time of seconds, in UTC."""
+    """The ISO time of a number of seconds, in UTC."""
     return f"{(_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()}Z"
 
 
 class Labels(Sequence[str | int]):
-    """The labels of consecutive codes, made when they are read: `label_of(first)`, `label_of(first + 1)` and so on."""
+    """The labels of consecutive codes, made only when read: `label_of(first)`, `label_of(first + 1)` and so on."""
 
     def __init__(self, label_of: Callable[[int], str | int], first: int, count: int) -> None:
         self._label_of, self._places = label_of, range(first, first + count)

@@ -1,12 +1,12 @@
 """The canonical form of a query: the bytes that the ledger keeps, and by which an identical query is recognised.
 
 RFC 8785 (JSON Canonicalization Scheme) fixes the order of keys, the spelling of numbers and the escapes. Defaults are
-written out. The order of `select`, of `group_by` and within `and`, `or` and `in` stays as asked: the first two are the
-order of the answer's coordinates, and for the others the form does not set out to prove two conditions equivalent.
-`reuse` is left out: it says whether a stored answer will do, not what is asked; and so is the mechanism `gaussian`.
+written out. The order of `select`, of `group_by` and within `and`, `or` and `in` stays as asked. The order of the first
+two is that of the answer's coordinates. As for the others, the form does not try to prove two conditions equivalent.
+`reuse` is left out, since it says only whether a stored answer will do. The mechanism `gaussian` is left out too.
 
-orjson writes it, because it is fast: it sorts keys, leaves no blanks and escapes as the scheme does. The spelling of
-floats is left to the library that knows the scheme, and so is any document with something unusual in it.
+orjson writes the form, because it is fast: it sorts keys, leaves no blanks and escapes as the scheme does. Floats, and
+any document with something unusual in it, are left to the library that implements the scheme.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ _OPTION: Final = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER  # beyond 53 b
 
 
 def canonical_bytes(query: Query, *, table: str | None = None) -> bytes:
-    """The canonical form, itself a query in the language; `table` is the one that it means if it names none."""
+    """The canonical form, itself a query in the language. `table` is the one meant where the query names none."""
     document = query.model_dump(by_alias=True, exclude={"reuse"})
     if document["mechanism"] == "gaussian":
         del document["mechanism"]
@@ -35,12 +35,12 @@ def canonical_bytes(query: Query, *, table: str | None = None) -> bytes:
 
 
 def request_hash(canonical: bytes, *, reuse: bool) -> bytes:
-    """The hash that distinguishes two requests under one key: of the canonical form and of `reuse`."""
+    """The hash of the canonical form and of `reuse`, which distinguishes two requests under one idempotency key."""
     return hashlib.sha256(b"%d:%s" % (reuse, canonical)).digest()
 
 
 def canonical_json(value: object) -> bytes:
-    """The canonical form: byte for byte what `rfc8785.dumps` gives, and its errors for what has none."""
+    """The canonical form, byte for byte as `rfc8785.dumps` gives it. Raises its errors for a value that has none."""
     try:
         return orjson.dumps(_spelt(value), option=_OPTION)
     except (_Unusual, TypeError):  # a TypeError is orjson's own, or of a key that is no text
@@ -48,7 +48,7 @@ def canonical_json(value: object) -> bytes:
 
 
 class _Unusual(Exception):
-    """Something that orjson would write in another way."""
+    """A value that orjson would write in another way than the scheme."""
 
 
 def _spelt(value: object) -> object:

@@ -1,12 +1,12 @@
 """The columns that a query reads, stored or calculated, and their public integer codings.
 
 A column is held as small unsigned integers, so that comparisons and sums are exact in any order of evaluation. The
-coding depends on the declared domain alone. One code above the domain, `null_code`, stands for NULL and for what is
-counted nowhere.
+coding depends on the declared domain alone. One code above the domain, `null_code`, stands for NULL and for values that
+are counted nowhere.
 
-A calculated column has a coding like a stored one, worked out from declared bounds by interval arithmetic, so that
-conditions, groups, sums, charges and costs need not know that it is not stored. A formula is evaluated by itself on
-each row, in whole steps; NULL in, NULL out.
+A calculated column has a coding like a stored one. Interval arithmetic derives this coding from declared bounds. So
+conditions, groups, sums, charges and costs need not know that the column is not stored. A formula is evaluated on each
+row by itself, in whole steps. Its result is NULL where an operand is NULL.
 """
 
 import re
@@ -34,7 +34,7 @@ from service.query.schema import (
 )
 
 CODE_TABLE_SPAN_MAX: Final = 2**16
-"""The largest column whose values' intervals, weights or features are looked up in a table, of eight bytes a code."""
+"""The largest column for which a table gives the interval, weight or feature of each code, in eight bytes a code."""
 _DIGESTS: Final = re.compile(r"((?:predict|own) [0-9a-f]{8})[0-9a-f]{24}")
 REAL_BITS = 52  # the larger bound of a real column is at most 2^52 steps, so a decoded value is exactly a double
 REAL_ERROR = Fraction(3, 4)  # steps: from a decimal to its double at most 1/4, from that to its code at most 1/2
@@ -45,7 +45,7 @@ _DTYPES = [np.dtype(f"uint{bits}") for bits in (8, 8, 16, 32, 32, 64, 64, 64, 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coding:
-    """`value = (code + offset) * 2**step_log2` for `0 <= code <= span`."""
+    """The rule `value = (code + offset) * 2**step_log2` for `0 <= code <= span`."""
 
     offset: int  # steps; the place of code 0
     span: int  # the largest code of a value
@@ -64,17 +64,18 @@ class Coding:
     def code_of(self, value: float) -> int:
         """The code of a number rounded to the nearest step, ties to even; outside the domain below 0 or above `span`.
 
-        Exact for every int and finite float. For an array it is `rint(ldexp(values, -step_log2)) - offset`, exact too:
-        scaling by a power of two and `rint` lose nothing. Data and literals are rounded by this same rule, so a value
-        equals the literal it was written as, even where neither is a multiple of the step.
+        The code is exact for every int and finite float. For an array it is `rint(ldexp(values, -step_log2)) - offset`.
+        That is exact too, because scaling by a power of two and `rint` lose nothing. Data and literals are rounded by
+        this same rule, so that a value equals the literal it was written as, even where neither is a multiple of the
+        step.
         """
         return round(_steps(value, self.step_log2)) - self.offset
 
     def decimal_of(self, code: int) -> float:
-        """The number of the fewest decimal places that has this code: of 19.61 in a real column, 19.61.
+        """The number with the fewest decimal places that has this code: 19.61 for the code of 19.61 in a real column.
 
-        Of two decimals whose last place is above ten steps only one can have the code, and it is the one nearest to the
-        code; three more places make any code.
+        Where a unit in the last place is more than ten steps, only the decimal nearest to the code can have that code.
+        Three more places are enough for any code.
         """
         value = ldexp(code + self.offset, self.step_log2)
         places = len(str(1 << -self.step_log2)) - 2 if self.step_log2 < 0 else -len(str(1 << self.step_log2)) - 1
@@ -83,7 +84,7 @@ class Coding:
 
 
 def meant_by(number: float) -> Fraction:
-    """The number that a literal is written as: of the double 0.1 it is 1/10, the shortest decimal that reads as it."""
+    """The number that a literal is written as. For the double 0.1 it is 1/10, as 0.1 is its shortest decimal."""
     return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
 
 
@@ -93,7 +94,7 @@ def number_of(number: Fraction) -> int | float:
 
 
 def coding_of(column: Column) -> Coding:
-    """The coding of a declared column. Raises ValueError for a budget column, which is not data, and a vector."""
+    """The coding of a declared column. Raises ValueError for a budget column, which is not data, and for a vector."""
     match column:
         case CategoryColumn():
             return Coding(offset=0, span=len(column.domain) - 1, step_log2=0)
@@ -113,30 +114,30 @@ def coding_of(column: Column) -> Coding:
 
 
 def scalars_of(columns: Mapping[str, Column] | Mapping[str, DataColumn]) -> "dict[str, DeclaredColumn]":
-    """The columns that hold one value of each row: all but limits and vectors."""
+    """The columns that hold one value for each row: all but limits and vectors."""
     return {name: column for name, column in columns.items() if not isinstance(column, BudgetColumn | VectorColumn)}
 
 
 def codings_of(columns: Mapping[str, Column] | Mapping[str, DataColumn]) -> dict[str, Coding]:
-    """The codings of the columns that hold one value of each row."""
+    """The codings of the columns that hold one value for each row."""
     return {name: coding_of(column) for name, column in scalars_of(columns).items()}
 
 
 DIGEST: Final = "_digest"
-"""The column of the individuals' table that holds a keyed digest of each one's key; declared names begin otherwise."""
+"""The column of individuals that holds a keyed digest of each key. No declared name begins with an underscore."""
 DIGEST_CODING: Final = Coding(offset=-(2**63), span=2**64 - 2, step_log2=0)
-"""Its coding: a digest is a code, below 2^64 - 1."""
+"""The coding of digests: a digest is a code, below 2^64 - 1."""
 
 
 def stored_codings(schema: Schema) -> dict[str, dict[str, Coding]]:
-    """The codings, by table, of the stored columns of one value: those that are declared, and the digest."""
+    """The codings, by table, of the stored columns that hold one value: the declared ones and the digest."""
     codings = {name: codings_of(table.columns) for name, table in schema.tables.items()}
     codings[schema.individuals_name][DIGEST] = DIGEST_CODING
     return codings
 
 
 def _real_coding(column: RealColumn) -> Coding:
-    """The step is the power of two of which the larger bound holds more than 2^51 and at most 2^52."""
+    """The coding of a real column. The larger bound has more than 2^51 and at most 2^52 steps of a power of two."""
     mantissa, exponent = frexp(max(abs(column.lower), abs(column.upper)))
     step_log2 = exponent - REAL_BITS - (mantissa == 0.5)
     low = round(_steps(column.lower, step_log2))
@@ -157,9 +158,9 @@ DeclaredColumn = CategoryColumn | IntegerColumn | RealColumn | DateColumn | Date
 
 
 LOOKED_UP: Final = 16
-"""The price of a value that is looked up by the row, in conditions on a row of one byte."""
+"""The price of a value that is looked up by the row. The unit is a condition on a row of one byte."""
 CALCULATED: Final = 64
-"""The price of a calculation in whole numbers."""
+"""The price of a calculation in whole numbers, in the same unit."""
 
 
 class RowFormula:
@@ -168,7 +169,7 @@ class RowFormula:
     __slots__ = ()
 
     conditions: ClassVar[int] = CALCULATED
-    """The price of one value, in conditions on a row of one byte; 0 where it is priced by itself."""
+    """The price of one value; 0 where it is priced elsewhere. The unit is a condition on a row of one byte."""
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -183,19 +184,19 @@ class RowFormula:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfOneColumn(RowFormula):
-    """A formula of the code of one column."""
+    """A formula whose value depends on the code of one column."""
 
     column: str
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The column."""
+        """The one column."""
         return (self.column,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnColumn(RowFormula):
-    """The column in the record of the individual that the event is of; an individual without a record has NULL."""
+    """A column in the record of the event's individual. The value is NULL for an individual without a record."""
 
     conditions: ClassVar[int] = LOOKED_UP
     column: str
@@ -203,7 +204,7 @@ class OwnColumn(RowFormula):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addend:
-    """`code + offset` of a column, shifted left, or if negative right with rounding half up; or a constant."""
+    """The term `code + offset` of a column, shifted left, or right with rounding half up if negative; or a constant."""
 
     column: str | None
     offset: int
@@ -212,7 +213,7 @@ class Addend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calculated(RowFormula):
-    """`left operator right` in whole steps; `abs` has one operand; `clip` moves its one into low..high."""
+    """The value `left operator right` in whole steps. `abs` has one operand, and so has `clip`, into low..high."""
 
     operator: Literal["add", "sub", "mul", "abs", "clip"]
     left: Addend
@@ -222,25 +223,25 @@ class Calculated(RowFormula):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Those of its terms."""
+        """The columns of both terms."""
         return tuple(term.column for term in (self.left, self.right) if term is not None and term.column is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intervals(OfOneColumn):
-    """The number of the interval that a code lies in: code n is of thresholds[n]..thresholds[n + 1] - 1, else NULL."""
+    """The number n of the interval thresholds[n]..thresholds[n + 1] - 1 with the code; NULL if it is in none."""
 
     thresholds: tuple[int, ...]
 
     @property
     def listed(self) -> int:
-        """The thresholds."""
+        """The number of thresholds."""
         return len(self.thresholds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cyclic(OfOneColumn):
-    """`(code + offset) // divisor + added`, or its remainder by `modulus` if there is one."""
+    """The value `(code + offset) // divisor + added`, or the remainder of that by `modulus` if there is one."""
 
     offset: int
     divisor: int
@@ -250,7 +251,7 @@ class Cyclic(OfOneColumn):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded(OfOneColumn):
-    """The part, of `count` equal ones, that the individual is in by a hash of its digest and the `seed`."""
+    """The individual's part, one of `count` equal parts, by a hash of its digest and the `seed`."""
 
     seed: int  # 64 bits
     count: int
@@ -258,26 +259,26 @@ class Folded(OfOneColumn):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfListedCodes(OfOneColumn):
-    """A formula that is something for listed codes alone."""
+    """A formula that treats listed codes differently from all others."""
 
     codes: tuple[int, ...]
 
     @property
     def listed(self) -> int:
-        """The codes."""
+        """The number of codes."""
         return len(self.codes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighted(OfListedCodes):
-    """The steps of the code where it is one of `codes`, which increase, and else zero."""
+    """The `steps` of the code where it is one of `codes`, which increase, and zero otherwise."""
 
     steps: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed(OfListedCodes):
-    """The place of the code among `codes`, all of them different; NULL where it is none of them."""
+    """The place of the code among `codes`, which are all different; NULL for any other code."""
 
 
 class ReaderFormula(RowFormula):
@@ -291,7 +292,7 @@ Formula = OwnColumn | Calculated | Intervals | Cyclic | Folded | Weighted | Plac
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryColumn:
-    """A column that a query reads, under the name that its plan uses; `declared` if it is stored somewhere."""
+    """A column that a query reads, under the name that its plan uses. It is `declared` if it is stored somewhere."""
 
     name: str
     kind: Kind
@@ -312,9 +313,9 @@ class QueryColumn:
 
     @property
     def slack(self) -> Fraction:
-        """The largest distance, in steps, of the code of an equal value from the place of a literal.
+        """The largest distance, in steps, at which a code still counts as equal to a literal's place.
 
-        A declared column has none: a literal is coded there as the data were.
+        A declared column has no slack, since a literal is coded there as the data were.
         """
         return Fraction(0) if self.declared is not None else self.error / Fraction(2) ** self.coding.step_log2
 
@@ -325,7 +326,7 @@ class QueryColumn:
 
 
 def with_sources(names: Iterable[str], columns: Mapping[str, QueryColumn]) -> set[str]:
-    """The columns, those that they are calculated of, and so on down to those that no formula makes."""
+    """The columns with all columns that they are calculated from, directly or through others."""
     found: set[str] = set()
     waiting = [*names]
     while waiting:
@@ -338,10 +339,10 @@ def with_sources(names: Iterable[str], columns: Mapping[str, QueryColumn]) -> se
 
 
 def label_of(name: str) -> str:
-    """A column as labels name it: eight digits are enough to tell models and own events of one query apart."""
+    """A column's name in labels. Eight digits of a digest tell the models and own events of one query apart."""
     return _DIGESTS.sub(r"\1", name)
 
 
 def rounded(steps: int, shift: int) -> int:
-    """`steps * 2**shift`, rounded half up: as the engine shifts."""
+    """The number `steps * 2**shift`, rounded half up, as the engine rounds when it shifts."""
     return steps << shift if shift >= 0 else (steps + (1 << (-shift - 1))) >> -shift

@@ -26,9 +26,9 @@ class CompositeItem(Item):
     is_composite: ClassVar = True
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
-        """Raise TypeError: its linear items are compiled."""
+        """Raise TypeError: the linear items are compiled instead."""
         raise TypeError(f"{place.field} is worked out from linear items")
 
     @abstractmethod
     def linear_parts(self, place: ItemPlace) -> LinearParts:
-        """The linear items. Raises QueryProblem naming the field."""
+        """The linear items that the item is worked out from. Raises QueryProblem naming the field."""

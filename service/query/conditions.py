@@ -1,8 +1,8 @@
 """The meaning of a condition in one table: a predicate over integer codes, in negation normal form.
 
-A leaf is false for a NULL, but for the one that asks for it, and there is no negation: SQL's three-valued logic
-selects a row if and only if its condition is TRUE, and with negations pushed down to the leaves "not true" and
-"unknown" need not be told apart.
+A leaf is false for a NULL, except the leaf that asks for NULL. There is no negation. SQL's three-valued logic selects a
+row if and only if its condition is TRUE. Once negations are pushed down to the leaves, "not true" and "unknown" need
+not be told apart.
 """
 
 from collections.abc import Iterable, Sequence
@@ -76,7 +76,7 @@ class Nothing:
 
 @dataclass(frozen=True, slots=True)
 class Conjunction:
-    """Every part holds; there are at least two, none of them `Conjunction`, `All` or `Nothing`."""
+    """A condition that holds where every part does; of two parts or more, none a `Conjunction`, `All` or `Nothing`."""
 
     parts: tuple["Predicate", ...]
 
@@ -106,22 +106,22 @@ def predicate_of(where: Condition | None, columns: RowColumns, *, field: str = "
 
 
 def leaves_of(predicate: Predicate) -> list[Leaf]:
-    """All that a predicate is made of, in order."""
+    """All leaves of a predicate, in order."""
     if isinstance(predicate, Conjunction | Disjunction):
         return [leaf for part in predicate.parts for leaf in leaves_of(part)]
     return [predicate]
 
 
 def within(column: str, low: int, high: int, *, span: int) -> Predicate:
-    """The rows whose code lies in a range, cut to the domain `0..span`; the whole domain still excludes NULL."""
+    """The rows whose code lies in a range, cut to the domain `0..span`. The whole domain still excludes NULL."""
     low, high = max(low, 0), min(high, span)
     return Within(column, low, high) if low <= high else Nothing()
 
 
 def among(column: str, codes: Iterable[int | Fraction], *, span: int, negated: bool = False) -> Predicate:
-    """The rows whose code is one of `codes`, or with `negated` another code of the domain `0..span`.
+    """The rows whose code is one of `codes`. With `negated`, those with any other code of the domain `0..span`.
 
-    A number between two codes, or outside of the domain, is no row's.
+    Numbers between two codes or outside the domain match no row.
     """
     chosen = sorted({int(code) for code in codes if 0 <= code <= span and code == int(code)})
     if negated:
@@ -144,7 +144,7 @@ def disjunction(parts: Iterable[Predicate]) -> Predicate:
 
 
 def _others(column: str, excluded: Sequence[int], span: int) -> Predicate:
-    """The domain without some codes: few ranges, or the list of a small domain, or many ranges of a large one."""
+    """The rows with any code of the domain but the excluded: as ranges, or as a list where a small domain has many."""
     edges = (-1, *excluded, span + 1)
     gaps = [(low + 1, high - 1) for low, high in pairwise(edges) if high - low > 1]
     if len(gaps) > GAPS_MAX and span < CODES_MAX:
@@ -163,7 +163,7 @@ def _joined(
 
 
 def _nodes(where: Condition) -> list[Condition]:
-    """The condition with all that it is made of. Raises QueryProblem for one nested too deep, before any recursion."""
+    """The condition and all conditions within it. Raises QueryProblem for one nested too deep, before any recursion."""
     nodes: list[Condition] = []
     level = [where]
     for _ in range(DEPTH_MAX):
@@ -206,7 +206,7 @@ def _reduced(node: Condition, columns: RowColumns, *, negated: bool, field: str)
 
 
 def _between(node: Between, columns: RowColumns, *, negated: bool, field: str) -> Predicate:
-    """The condition of a range to which both bounds belong; it is empty if the lower one is above the upper one."""
+    """The rows whose value is in a range that includes both bounds. No rows if the lower one is above the upper one."""
     value, lower, upper = node.between
     column = columns.value(value, f"{field}[0]")
     _refuse_unordered(column, value, field)
@@ -252,7 +252,7 @@ def _membership(
 
 
 def _near(positions: Iterable[int | Fraction], column: QueryColumn, name: str) -> tuple[QueryColumn, list[int]]:
-    """The column cut where codes begin or end to be within its slack of a position, and the parts that are."""
+    """The column cut into parts at the edges of the positions' slack, and the parts within the slack of a position."""
     cuts = {0: 0, column.coding.null_code: 0}
     for position in positions:
         low, high = (
@@ -267,7 +267,7 @@ def _near(positions: Iterable[int | Fraction], column: QueryColumn, name: str) -
 
 
 def _comparison(node: Comparison, columns: RowColumns, *, negated: bool, field: str) -> Predicate:
-    """The rows whose code is equal to a position, or on one side of it; codes within the slack of it are equal."""
+    """The rows whose code equals a position, or is on one side of it. Codes within the slack of a position equal it."""
     left, right = getattr(node, node.KIND)
     is_ordered = node.KIND in _ORDERED
     if isinstance(right, (bool, int, float, str)):

@@ -1,9 +1,8 @@
 """The public cost of a query: the time and memory that it can take at most, whatever the records hold.
 
-Everything here is a function of the plan and of declared bounds, so that the cost may be shown to an analyst, may
-refuse a query, and may decide when an answer leaves (docs/decisions/0024). The bound assumes the worst that the public
-facts admit: every declared individual and row is there and selected, and charges differ wherever the plan admits
-different norms.
+The cost is a function of the plan and of declared bounds. So it may be shown to an analyst, may refuse a query, and may
+decide when an answer leaves (docs/decisions/0024). The bound assumes the worst case that the public facts admit: every
+declared individual and row is there and selected, and charges differ wherever the plan admits different norms.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -74,9 +73,10 @@ _COPIES = 3  # of committed bytes: encoded, packed for the database, and the rep
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicCost:
-    """The most that a request takes: `time_ns` of the server's work, and bytes of memory.
+    """The time and memory that a request takes at most.
 
-    `kept_bytes` are held from the start of the work until the response has left, `working_bytes` only during the work.
+    `time_ns` is the server's work. `kept_bytes` of memory are held from the start of the work until the response has
+    left, `working_bytes` only during the work.
     """
 
     time_ns: int
@@ -93,7 +93,7 @@ class PublicCost:
 class Speed:
     """The longest times of a server, in ns: `sparing calibrate` measures them, with a margin.
 
-    The fields ending in `_row`, `_individual`, `_entry`, `_coordinate` and `_byte` are for one of these.
+    Each field that ends in `_row`, `_individual`, `_entry`, `_coordinate` or `_byte` is the time for a single one.
     """
 
     query: float = 1_000_000  # parsing, the entry, the reply, its hash and its rows
@@ -125,7 +125,7 @@ class Speed:
     cores: float = 1.0
 
     def slower_at_once(self, shards: int) -> float:
-        """The factor by which work by row takes longer at one of so many shards at work at once."""
+        """The factor by which work by row takes longer on a shard while `shards` shards are at work."""
         return self.shard_slowdown * max(shards / self.cores, 1.0)
 
 
@@ -134,8 +134,8 @@ def cost_of(
 ) -> PublicCost:
     """The public cost of a plan on a table of a dataset of at most `capacity` individuals.
 
-    Over several shards people and rows cost as much as at the fullest of them, with all at work at once; what is
-    committed, the noise and the reply are not divided.
+    Over several shards, people and rows cost as much as at the fullest shard while all shards are at work. The time for
+    the commit, the noise and the reply is not divided.
     """
     by_row_ns = _rows_ns(plan, table, speed, capacity=capacity, shards=shards)
     time_ns = by_row_ns if shards == 1 else by_row_ns * speed.slower_at_once(shards) + speed.shard_round_trip
@@ -156,7 +156,7 @@ def cost_of(
 
 
 def _rows_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed, *, capacity: int, shards: int) -> float:
-    """Looking at rows, adding them up and charging people: the work that shards divide, at the fullest of them."""
+    """The time of looking at rows, adding them up and charging people. Shards divide it; the fullest one counts."""
     people, rows = people_at_fullest(capacity, shards), rows_at_fullest(table, capacity, shards)
     time_ns = rows * _chosen_ns(plan.rows.predicate, plan.rows.columns, columns_by_row(plan), speed)
     time_ns += 0.0 if plan.layout.items[0].room_units is None else rows * speed.leaf_row * _ROOM
@@ -171,7 +171,7 @@ def _rows_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed, *,
 
 
 class Costs:
-    """The public costs of the plans of one dataset; the cost of a shape of plan is computed once, and kept."""
+    """The public costs of the plans of one dataset. The cost for each shape of plan is computed once and kept."""
 
     def __init__(self, schema: Schema, *, capacity: int, speed: Speed, shards: int = 1) -> None:
         self.schema, self.shards = schema, shards
@@ -179,10 +179,10 @@ class Costs:
         self._by_shape: dict[Hashable, PublicCost] = {}
 
     def of(self, plan: Plan) -> PublicCost:
-        """The public cost of a plan: `cost_of`, a function of its shape.
+        """The public cost of a plan: `cost_of`, which depends on its shape alone.
 
-        A shape is all of a plan but its texts and the values that conditions and formulas compare with. Of these the
-        cost reads how long they are, or how many.
+        A shape is the plan without its texts and the values that conditions and formulas compare with. For these it has
+        their length or their number, which the cost depends on.
         """
         reads = any(isinstance(column.formula, ReaderFormula) for column in plan.rows.columns.values())
         if len(plan.canonical) > _SHAPE_BYTES_MAX or plan.layout.items[0].product is not None or reads:
@@ -212,13 +212,13 @@ def total_cost(costs: Sequence[PublicCost]) -> PublicCost:
 
 
 def _coordinate_ns(plan: Plan, speed: Speed) -> float:
-    """The noise, the number and the label of one coordinate; a draw near a half is refined whatever is counted."""
+    """The time for one coordinate: its noise, its number and its label. A draw near a half is refined on any data."""
     labelled = speed.label if plan.dimension <= LABELS_MAX else 0.0
     return speed.coordinate + labelled + speed.refined_coordinate * 4 * plan.scale.law.size_steps * ERROR
 
 
 def _individual_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -> float:
-    """Charging and debiting one individual that is touched."""
+    """The time of charging and debiting one touched individual."""
     if plan.has_one_norm:
         return speed.individual
     is_one = len(plan.layout.items) == 1 and plan.layout.items[0].matrix is None
@@ -255,21 +255,21 @@ def _entry_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -
 
 
 def _adds_one_number(plan: Plan) -> bool:
-    """Tell whether a row adds a count or a sum and no coordinate is worked out; groups of one value work one out."""
+    """Tell whether a row adds one count or sum at a fixed coordinate. With `group_by` the coordinate varies by row."""
     return len(plan.layout.items) == 1 and plan.layout.items[0].is_scalar and not plan.rows.group_by
 
 
 def _made_ready_ns(plan: Plan, speed: Speed) -> float:
-    """Putting entries of matrices into place and making tables of features, before the first row is looked at."""
+    """The time of placing the entries of matrices and making tables of features, before the first row is looked at."""
     calculated = sum(codes * (1 + made_of) for codes, made_of in feature_tables(plan))
     return speed.entry * weights_of(plan) + speed.leaf_row * CALCULATED * calculated
 
 
 def _committed_bytes(plan: Plan, touched: int, capacity: int) -> int:
-    """The bytes stored of one query: touched and active slots, norms, the released numbers, labels, the text.
+    """The bytes stored for one query: touched and active slots, norms, the released numbers, labels, the text.
 
-    The numbers stand in the entry, and again in the reply where they are few. Parameters that came by hash are kept
-    once; the price counts them each time.
+    The numbers are in the entry, and where they are few also in the reply. Parameters that came by hash are kept once,
+    but the price counts them each time.
     """
     slots = 2 * (-(-capacity // 8)) + _PIECES_BYTES + capacity // _SLOTS_A_BYTE
     norms = 0 if plan.has_one_norm else narrowest(plan.scale.charged_squared_steps).itemsize * touched
@@ -282,17 +282,17 @@ def _committed_bytes(plan: Plan, touched: int, capacity: int) -> int:
 
 
 def _is_long(plan: Plan) -> bool:
-    """Tell whether the reply is stored without its numbers, and written again from the entry."""
+    """Tell whether the reply is stored without its numbers, which are then read from the entry again."""
     return plan.dimension > LABELS_MAX
 
 
 def _unstored_bytes(plan: Plan) -> int:
-    """The bytes of a reply that are sent and not stored."""
+    """The bytes of a reply that are sent but not stored."""
     return _NUMBER_BYTES * plan.dimension if _is_long(plan) else 0
 
 
 def _shape(predicate: Predicate) -> Hashable:
-    """A predicate without the values it compares with; of a list of values, how many there are."""
+    """A predicate without the values it compares with. A list of values is replaced by its length."""
     match predicate:
         case Within(column, _, _):
             return column
@@ -311,7 +311,7 @@ def _shape(predicate: Predicate) -> Hashable:
 def _chosen_ns(
     predicate: Predicate, columns: Mapping[str, QueryColumn], read: Iterable[QueryColumn], speed: Speed
 ) -> float:
-    """Calculating the columns that are `read` of one row and testing the conditions on it.
+    """The time of calculating the columns in `read` for one row and testing the conditions on it.
 
     Columns are calculated for choosing rows, and again for adding them up.
     """
@@ -322,7 +322,7 @@ def _chosen_ns(
 
 
 def _conditions_ready_ns(predicate: Predicate, columns: Mapping[str, QueryColumn], speed: Speed) -> float:
-    """Making conditions and tables of intervals and weights ready before the first row is looked at."""
+    """The time of preparing conditions and tables of intervals and weights, before the first row is looked at."""
     leaves = leaves_of(predicate)
     literals = _CONDITION * len(leaves) + sum(len(leaf.codes) for leaf in leaves if isinstance(leaf, Among))
     return speed.literal * literals + speed.searched_row * _table_steps(columns)
@@ -339,7 +339,7 @@ def _tested(values: Among) -> int:
 
 
 def _width(column: QueryColumn) -> float:
-    """One condition on a column, in those on one of one byte: it passes eight bytes in four times the time of one."""
+    """The price of a condition on a column, in units of one on a column of one byte. At eight bytes it is some four."""
     return (1 + column.coding.dtype.itemsize) / 2
 
 
@@ -362,25 +362,25 @@ def _table_steps(columns: Mapping[str, QueryColumn]) -> int:
 
 
 def _searched_steps(predicate: Predicate, columns: Mapping[str, QueryColumn]) -> int:
-    """The steps of searching one row in lists of values: those too long for ranges and too wide for a table."""
+    """The steps of searching for one row's value in lists that are too long for ranges and too wide for a table."""
     lists = [leaf for leaf in leaves_of(predicate) if isinstance(leaf, Among) and len(leaf.codes) > RUNS_MAX]
     wide = [leaf for leaf in lists if columns[leaf.column].coding.span > TABLE_SPAN_MAX]
     return sum(len(leaf.codes).bit_length() for leaf in wide)
 
 
 def _predicted_ns(model: Predicted, speed: Speed) -> float:
-    """One prediction: its features, its arguments and its link."""
+    """The time of one prediction: its features, its arguments and its link."""
     return _read_ns(model.features, speed) + model.classes * (speed.error + model.features.size * speed.product)
 
 
 def _read_ns(features: FeatureMap, speed: Speed) -> float:
-    """Reading the features of one row."""
+    """The time of reading the features of one row."""
     numbers = sum(vector.size for vector in features.vectors)
     return (features.size - numbers) * speed.feature + numbers * speed.vector_number
 
 
 def _totalled_ns(events: OwnTotal, speed: Speed, *, people: int, rows: int) -> float:
-    """Choosing and totalling the events of all individuals, and coding each individual's total."""
+    """The time of choosing and totalling the events of all individuals, and coding each individual's total."""
     chosen = _chosen_ns(events.predicate, events.columns, events.columns.values(), speed)
     ready = _conditions_ready_ns(events.predicate, events.columns, speed)
     return ready + rows * (chosen + speed.scalar_entry) + people * speed.individual
@@ -395,7 +395,7 @@ def _labels_bytes(layout: Layout) -> int:
 
 
 def _estimated_ns(layout: Layout, speed: Speed) -> float:
-    """Working out the estimates of all groups: each, and each number that it is worked out from."""
+    """The time of working out the estimates of all groups, with each number that an estimate is worked out from."""
     if not layout.estimated or layout.dimension > LABELS_MAX:
         return 0.0
     each = sum(_ESTIMATE + sum(layout.items[part].size for part in item.parts) for item in layout.estimated)
@@ -426,13 +426,13 @@ def _axes_bytes(layout: Layout) -> int:
 
 
 def _domains(layout: Layout) -> list[Domain]:
-    """The values that groups and items are of."""
+    """The values of each group and item that has any."""
     own = [item.domain for item in layout.items if item.domain is not None]
     return [domain for _, domain in layout.groups] + own
 
 
 def _names(layout: Layout) -> list[tuple[str, ...]]:
-    """The names of features and classes."""
+    """The names of features and classes that an answer repeats."""
     parts = [part for item in layout.items for part in item.names]
     return [part for part in parts if len(part) <= CATEGORIES_SHOWN_MAX or layout.dimension <= LABELS_MAX]
 
@@ -442,7 +442,7 @@ def _has_names(column: Domain) -> bool:
 
 
 def _value_bytes(column: Domain) -> int:
-    """The longest value of a column in JSON, with a name for it: a character takes at most six bytes there."""
+    """The bytes of the longest value of a column in JSON, with a name. A character takes at most six bytes there."""
     return _longest_bytes(column.of if isinstance(column, ListedValues) else column)
 
 

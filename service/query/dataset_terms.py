@@ -11,7 +11,7 @@ class Pricing(Protocol):
 
     @property
     def mechanisms(self) -> Mapping[str, Mechanism]:
-        """Each by the word of a query."""
+        """The mechanisms by their words in a query."""
 
 
 Priced = Pricing | None
@@ -22,15 +22,15 @@ class MonitorScale(Protocol):
 
     @property
     def grid_log2(self) -> int:
-        """The grid's exponent, at most 0."""
+        """The exponent of the grid, at most 0."""
 
     @property
     def sigma_steps(self) -> float:
-        """Sigma in steps."""
+        """The sigma of the noise in steps."""
 
 
 Ticking = MonitorScale | None
-"""The monitor of a dataset that has one, or None."""
+"""The monitor's scale; None for a dataset without a monitor."""
 
 
 class DatasetTerms(NamedTuple):

@@ -1,4 +1,4 @@
-"""The bounds of a value by the declared bounds of its columns: interval arithmetic in exact fractions."""
+"""The bounds of a value, from the declared bounds of its columns: interval arithmetic in exact fractions."""
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -24,9 +24,9 @@ def column_bounds(column: QueryColumn) -> Bounds:
 
 
 def bounds_of(node: Operand, columns: RowColumns) -> Bounds | None:
-    """The least and the greatest number that a value may be, which `columns` admit; None where it may be any number.
+    """The least and the greatest number that a value of these columns may be; None where it may be any number.
 
-    So may a prediction that is no probability: a clip gives it bounds.
+    A prediction that is no probability may be any number. A clip gives it bounds.
     """
     match node:
         case ColumnRef(col=name):

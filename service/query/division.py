@@ -1,7 +1,7 @@
 """The division of a dataset's pages over shards: public arithmetic, the same for every dataset of a capacity.
 
-Shard k of N holds the pages p with p mod N = k, as its own pages 0, 1, 2, ...: its page l is page l N + k of the
-dataset. A page is never on two shards, so that neither is an individual, nor a piece of a ledger entry.
+Shard k of N holds the pages p with p mod N = k. It numbers them 0, 1, 2, ..., so that its page l is page l N + k of the
+dataset. A page is never on two shards. Neither, therefore, is an individual or a piece of a ledger entry.
 """
 
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ from service.query.schema import EventsTable, IndividualsTable
 PAGE_SLOTS: Final = 2**16
 """The slots of a page. Memory by slot is held in whole pages, up to an eighth more of them than are in use."""
 SHARD_CAPACITY_MIN: Final = 2**20
-"""A dataset has one shard for each so many individuals at most."""
+"""A dataset has at most one shard for each begun 2^20 of its capacity."""
 ROWS_SHARE: Final = Fraction(5, 4)
-"""No shard may have more rows of events than so many times its part of the table's `rows_capacity`.
+"""The factor by which a shard may have more rows of events than its part of the table's `rows_capacity`.
 
-Nothing public says how events are spread over people, and the price of a query is that of the fullest shard.
+No public number says how events are spread over people, and the price of a query is that of the fullest shard.
 """
 _PAGE_BITS: Final = PAGE_SLOTS.bit_length() - 1
 _Slots = NDArray[np.int64]
@@ -35,30 +35,30 @@ class ShardPlace:
     count: int
 
     def __post_init__(self) -> None:
-        """Refuse a shard that is none of them."""
+        """Refuse a number that is not below the count."""
         if not 0 <= self.number < self.count:
             raise ValueError(f"there is no shard {self.number} of {self.count}")
 
     def holds(self, slots: _Slots) -> NDArray[np.bool_]:
-        """The mask of the slots (k,) that are on this shard, (k,)."""
+        """The mask (k,) of those slots (k,) of the dataset that are on this shard."""
         here: NDArray[np.bool_] = (slots >> _PAGE_BITS) % self.count == self.number
         return here
 
     def own(self, slots: _Slots) -> _Slots:
-        """The shard's own numbers (k,) of slots (k,) of the dataset that are on it."""
+        """The shard's own numbers (k,) of slots (k,) of the dataset, which are on this shard."""
         pages = slots >> _PAGE_BITS
         return slots - ((pages - pages // self.count) << _PAGE_BITS)
 
     def of_dataset(self, slots: _Slots) -> _Slots:
-        """The slots (k,) of the dataset with these numbers (k,) of the shard's own."""
+        """The slots (k,) of the dataset that have these numbers (k,) on the shard."""
         return slots + ((((slots >> _PAGE_BITS) * (self.count - 1)) + self.number) << _PAGE_BITS)
 
     def page_of_dataset(self, page: int) -> int:
-        """The number in the dataset of a page of the shard's own."""
+        """The number in the dataset of a page that has this number on the shard."""
         return page * self.count + self.number
 
     def slots(self, slots: int) -> int:
-        """The number of the shard's own slots that hold its part of slots 0 to `slots` - 1."""
+        """The number of slots on the shard that hold its part of the dataset's slots 0 to `slots` - 1."""
         if slots == 0:
             return 0
         last_page, in_last = (slots - 1) >> _PAGE_BITS, (slots - 1) % PAGE_SLOTS + 1
@@ -70,23 +70,23 @@ UNDIVIDED: Final = ShardPlace(0, 1)
 
 
 def at_each_shard(slots: _Slots, shards: int) -> _Slots:
-    """The number of slots, of some (k,), on each of so many shards, (shards,)."""
+    """The number of these slots (k,) on each of `shards` shards, (shards,)."""
     return np.bincount((slots >> _PAGE_BITS) % shards, minlength=shards)
 
 
 def shards_for(capacity: int, *, shards_max: int) -> int:
-    """The number of shards of a dataset of at most `capacity` individuals, of so many that the operator admits."""
+    """The number of shards of a dataset of at most `capacity` individuals; the operator admits at most `shards_max`."""
     return max(min(shards_max, -(-capacity // SHARD_CAPACITY_MIN)), 1)
 
 
 def people_at_fullest(capacity: int, shards: int) -> int:
-    """The most individuals on one of so many shards."""
+    """The most individuals on one of `shards` shards."""
     pages = -(-capacity // PAGE_SLOTS)
     return min(capacity, -(-pages // shards) * PAGE_SLOTS)
 
 
 def rows_at_fullest(table: IndividualsTable | EventsTable, capacity: int, shards: int) -> int:
-    """The most rows of a table on one of so many shards."""
+    """The most rows of a table on one of `shards` shards."""
     rows = table.rows_max(capacity)
     if shards == 1:
         return rows

@@ -1,4 +1,4 @@
-"""The values that coordinates are of: a column's declared domain, the parts of one, or listed values."""
+"""The values to which coordinates belong: a column's declared domain, its parts, or listed values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

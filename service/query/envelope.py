@@ -26,11 +26,11 @@ def refuse_beside(item: Item, query: Query, table: DataTable) -> None:
 
 
 def refuse_unreducible(query: Query) -> None:
-    """Raise QueryProblem for a query of which no sum is reduced, whatever its dataset; the field is `reduce` or `rule`.
+    """Raise QueryProblem for a query whose sum no dataset can reduce. The field is `reduce` or `rule`.
 
-    Each select item of a query has a unit of its own, so that several have no common sum. Rule clip shortens a vector
-    by its norm and measures it again, but a reduced query does not charge by that norm: an individual short of budget
-    would add almost nothing to a number whose noise stays the same.
+    Each select item of a query has a unit of its own, so that several items have no common sum. Rule clip shortens a
+    vector by its norm and measures it again, but a reduced query does not charge by that norm. An individual short of
+    budget would add almost nothing to a number whose noise stays the same.
     """
     if query.rule == "clip":
         raise QueryProblem.of("rule", "clip shortens vectors to what their norms cost; with reduce, use skip")
@@ -43,7 +43,7 @@ def refuse_unreducible(query: Query) -> None:
 
 
 def _refuse_stated(query: Query) -> None:
-    """Raise QueryProblem for anything that a query of a tick states."""
+    """Raise QueryProblem for any part that a query of a tick states."""
     bound = query.per_individual
     stated = {
         "where": query.where is not None,

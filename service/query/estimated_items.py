@@ -1,6 +1,7 @@
 """The estimates of an answer: its items that are worked out from linear ones, in each group.
 
-A client reads them from the answer, and has them at another confidence by the same functions: standard library alone.
+A client reads the estimates from the answer. To have them at another confidence it runs the same functions, which need
+the standard library alone.
 """
 
 import math
@@ -49,7 +50,7 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimatedItem:
-    """An item that was asked for: `parts` are the places of what it is worked out from, in the axis of the items."""
+    """An item that was asked for. `parts` are the places of its linear items in the axis of the items."""
 
     title: str
     parts: tuple[int, ...]
@@ -87,16 +88,17 @@ def stated_estimates(items: Sequence[EstimatedItem], released: ReleasedNumbers) 
 
 
 def items_of(stated: Sequence[Mapping[str, Any]], axes: Sequence[Mapping[str, Any]]) -> list[EstimatedItem]:
-    """The items that an answer states. Raises LookupError, TypeError or ValueError for what is none."""
+    """The items that an answer states. Raises LookupError, TypeError or ValueError for a statement that is no item."""
     return [_item_of(each, axes[-1]["select"]) for each in stated]
 
 
 def in_groups(
     items: Sequence[EstimatedItem], released: ReleasedNumbers
 ) -> Iterator[tuple[dict[str, object], EstimatedItem, list[Noisy]]]:
-    """The label, the item and the numbers that it is worked out from, of each item in each group.
+    """For each item in each group: its label, the item, and the numbers that it is worked out from.
 
-    Groups are in the order of the answer, and in each of them the items; a difference stands at its second group.
+    Groups are in the order of the answer, and items are in order within each group. A difference stands at its second
+    group.
     """
     *axes, last = released.axes
     names = [str(axis["column"]) for axis in axes]
@@ -120,7 +122,7 @@ def in_groups(
 
 
 def _parts(items: Sequence[Mapping[str, Any]]) -> list[tuple[int, int, int]]:
-    """The offset within a group, the size and the select item of each item of the axis."""
+    """The offset within a group, the size, and the place in `select`, for each item of the axis."""
     return [(item["offset"], item["size"], item.get("item", place)) for place, item in enumerate(items)]
 
 
@@ -151,7 +153,7 @@ def _finite(number: float) -> float | None:
 
 
 def _facts(estimator: Estimator) -> dict[str, object]:
-    """The numbers of an estimator; the edges of a quantile stand in the axis of its counts."""
+    """The numbers of an estimator, without the edges of a quantile: these stand in the axis of its counts."""
     names = [field.name for field in fields(estimator) if field.name != "edges"]  # type: ignore[arg-type]  # dataclasses
     return {name: getattr(estimator, name) for name in names}
 

@@ -1,12 +1,12 @@
-"""Means, variances, quantiles, ratios and differences of released numbers, each with what the noise makes of it.
+"""Means, variances, quantiles, ratios and differences of released numbers, each with the error that the noise causes.
 
-They are functions of an answer alone, so that they cost nothing. The service states them and a client works them out
-again at another confidence: both run this module, which needs the standard library alone and adds, multiplies, divides
-and takes roots, so that every machine makes the same bytes.
+Estimates are functions of an answer alone, so that they cost nothing. The service states them, and a client works them
+out again at another confidence. Both run this module, which needs the standard library alone. It only adds, multiplies,
+divides and takes roots, so that every machine makes the same bytes.
 
-The noise of different numbers is independent and normal, rounded to a grid, which adds grid^2 / 12 to its variance. An
-interval is about what was counted, as that of an answer is. It says nothing of sampling: the individuals are taken as
-given.
+The noise of different numbers is independent and normal. Rounding it to a grid adds grid^2 / 12 to its variance. An
+interval is about the sum that was counted, as that of an answer is. It does not cover sampling: the individuals are
+taken as given.
 """
 
 import math
@@ -19,17 +19,17 @@ from typing import Final
 QUANTILE_95: Final = 1.9599639845400676
 """The size that a standard normal number exceeds with probability 0.05, rounded up."""
 RELIABLE_MIN: Final = 5
-"""Standard deviations from 0 that a denominator needs.
+"""The standard deviations from 0 at which a denominator counts as reliable.
 
-Just there, an interval of 1.96 standard errors holds a ratio in 93 to 97 of 100 cases.
+At exactly this distance, an interval of 1.96 standard errors holds a ratio in 93 to 97 of 100 cases.
 """
 INTERPOLATED_SHARE: Final = 0.1
-"""The share of the rows in one bin above which an answer says that a quantile within it is interpolated."""
+"""The share of the rows in one bin above which a quantile in that bin is stated to be interpolated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Noisy:
-    """The released numbers of one linear item in one group, with their noise in query units."""
+    """The released numbers of one linear item in one group, with the noise in each in query units."""
 
     values: tuple[float, ...]
     sigma: float
@@ -42,7 +42,7 @@ class Noisy:
 
     @property
     def is_far_from_zero(self) -> bool:
-        """Tell whether the first number may be divided by."""
+        """Tell whether the first number is far enough from 0 to divide by it."""
         return abs(self.values[0]) >= RELIABLE_MIN * math.sqrt(self.variance)
 
 
@@ -73,11 +73,11 @@ class Estimator(ABC):
 
     @abstractmethod
     def of(self, parts: Sequence[Noisy], quantile: float) -> Estimate:
-        """The estimate, with its interval of so many standard deviations of a normal number to either side."""
+        """The estimate. Its interval reaches `quantile` standard deviations of a normal number to either side."""
 
     @property
     def bounds(self) -> Interval | None:
-        """The interval that the declared bounds leave whatever is counted; None where they leave all numbers."""
+        """The interval to which the declared bounds confine the estimate, whatever is counted; None for all numbers."""
         return None
 
 
@@ -86,7 +86,7 @@ class Itself(Estimator):
     """One released number as it is."""
 
     def of(self, parts: Sequence[Noisy], quantile: float) -> Estimate:
-        """The number, and the least multiple of its grid on either side that the noise keeps to."""
+        """The number. The interval's ends are the least multiple of its grid, to either side, that holds the noise."""
         [part] = parts
         [value] = part.values
         width = max(0, math.ceil(quantile * (part.sigma / part.grid) - 0.5)) * part.grid
@@ -111,7 +111,7 @@ class RatioOf(Estimator):
 
 @dataclass(frozen=True, slots=True)
 class MeanOf(Estimator):
-    """The mean of a value between two bounds, from the sum of what it is above `middle` and the number of rows."""
+    """The mean of a value between two bounds, from the sum of the value less `middle`, and the number of rows."""
 
     low: float
     middle: float
@@ -119,11 +119,11 @@ class MeanOf(Estimator):
 
     @property
     def bounds(self) -> Interval:
-        """Those of the value."""
+        """The bounds of the value."""
         return Interval(self.low, self.high)
 
     def of(self, parts: Sequence[Noisy], quantile: float) -> Estimate:
-        """The mean within the bounds, with the part of Fieller's interval that is within them."""
+        """The mean within the bounds, with the part of Fieller's interval that is within the bounds."""
         ratio = RatioOf().of(parts, quantile)
         interval = _kept(_shifted(ratio.interval, self.middle), self.bounds)
         value = min(max(ratio.value + self.middle, self.low), self.high) if ratio.value == ratio.value else math.nan
@@ -134,19 +134,19 @@ class MeanOf(Estimator):
 class VarianceOf(Estimator):
     """The population variance of a value that is at most `half` from the middle of its bounds.
 
-    The parts are the sum of what the value is above the middle, the number of rows, and the sum of the squares of what
-    it is above the middle, each less half^2 / 2.
+    Let x be the value less that middle. The parts are the sum of x, the number of rows, and the sum of x^2 - half^2 /
+    2.
     """
 
     half: float
 
     @property
     def bounds(self) -> Interval:
-        """The interval from 0 to the square of the half."""
+        """The interval from 0 to half^2."""
         return Interval(0.0, self.half * self.half)
 
     def of(self, parts: Sequence[Noisy], quantile: float) -> Estimate:
-        """The variance, which the noise may make negative: the mean of many that were cut would be biased."""
+        """The variance, which the noise may make negative. Cutting it at 0 would bias the mean of many estimates."""
         sums, counts, squares = parts
         shift = self.half * self.half / 2
         interval = _kept(_shifted(variance_interval(squares, sums, counts, quantile), shift), self.bounds)
@@ -168,7 +168,7 @@ class DeviationOf(Estimator):
 
     @property
     def bounds(self) -> Interval:
-        """The interval from 0 to the half."""
+        """The interval from 0 to `half`."""
         return Interval(0.0, self.half)
 
     def of(self, parts: Sequence[Noisy], quantile: float) -> Estimate:
@@ -194,14 +194,14 @@ class QuantileOf(Estimator):
 
     @property
     def bounds(self) -> Interval:
-        """Those of the value, or the outermost edges."""
+        """The bounds of the value, or the outermost edges."""
         return Interval(self.low, self.high)
 
     def of(self, parts: Sequence[Noisy], quantile: float) -> Estimate:
         """The point at which the number of rows below, less the share of the total, is 0 after isotonic regression.
 
-        Rows are taken to be spread evenly within a bin. The interval goes from an edge to an edge without that: the
-        quantile is beyond each end with half of the rest of the confidence at most.
+        For the point itself, rows are taken to be spread evenly within a bin. The interval does not need that: it goes
+        from an edge to an edge. At a confidence c the quantile is beyond each end with probability (1 - c) / 2 at most.
 
         Source: Woodruff, Confidence intervals for medians and other position measures, J. Am. Stat. Assoc. 47 (1952);
         Barlow, Bartholomew, Bremner & Brunk, Statistical Inference under Order Restrictions, 1972.
@@ -224,8 +224,8 @@ class QuantileOf(Estimator):
     def _not_ruled_out(self, excess: Sequence[float], variance: float, quantile: float) -> Interval:
         """The interval of the bins that may hold the quantile.
 
-        It begins with the first bin whose end may be above the quantile, and ends with the last whose beginning may be
-        below it.
+        The first bin is the first whose end may be above the quantile. The last bin is the last whose beginning may be
+        below the quantile.
         """
         cells, share = len(self.edges) - 1, self.probability
         slacks = [
@@ -239,7 +239,7 @@ class QuantileOf(Estimator):
 
 @dataclass(frozen=True, slots=True)
 class DifferenceOf(Estimator):
-    """An estimate of one group less that of another, from the parts of the first and then those of the second."""
+    """The estimate in a second group less that in a first one. The parts are those of the first, then of the second."""
 
     each: Estimator
 
@@ -259,9 +259,9 @@ def fieller(
     """Fieller's interval, which holds the ratio of the counted numbers with the probability of the quantile.
 
     With numerator N, denominator D and quantile q it has all r for which |N - r D| is at most q standard deviations of
-    N - r D. For normal noise such r hold the ratio with exactly this probability, however noisy D is. Where D itself is
-    within q standard deviations of 0, they go on without end, and the interval is all numbers. It is not symmetric
-    around the value.
+    N - r D. For normal noise it holds the ratio with exactly this probability, however noisy D is. Where D itself is
+    within q standard deviations of 0, the set of these r has no end, and the interval is all numbers. The interval is
+    not symmetric around the value.
 
     Source: Fieller, Some problems in interval estimation, J. R. Stat. Soc. B 16 (1954).
     """
@@ -276,11 +276,11 @@ def fieller(
 
 
 def variance_interval(squares: Noisy, sums: Noisy, counts: Noisy, quantile: float) -> Interval:
-    """An interval as Fieller's, of the squares Q, the sum S and the count N.
+    """An interval like Fieller's for the variance, from the squares Q, the sum S and the count N.
 
-    Q N - S^2 - v N^2 is 0 but for the noise where v is the variance. The interval has all v for which its distance from
-    what noise alone makes it on average is at most as many standard deviations, of the first order in the noise, as a
-    normal number needs. Where N is so near to 0 that they go on without end, it is all numbers.
+    Without noise Q N - S^2 - v N^2 is 0 where v is the variance, and with noise it has a mean that depends on the noise
+    alone. The interval has all v for which this number is within `quantile` standard deviations of that mean, to the
+    first order in the noise. Where N is so near to 0 that the set of these v has no end, the interval is all numbers.
     """
     squared = quantile * quantile
     [of_squares], [total], [count] = squares.values, sums.values, counts.values
@@ -298,7 +298,7 @@ def variance_interval(squares: Noisy, sums: Noisy, counts: Noisy, quantile: floa
 
 
 def isotonic(numbers: Sequence[float]) -> list[float]:
-    """The nearest numbers of which none is below the one before: neighbours that fall are averaged."""
+    """The nearest numbers that never fall: neighbours that fall are averaged."""
     blocks: list[tuple[float, int]] = []  # means and lengths
     for number in numbers:
         mean, length = number, 1
@@ -310,7 +310,7 @@ def isotonic(numbers: Sequence[float]) -> list[float]:
 
 
 def crossing(rising: Sequence[float], edges: Sequence[float]) -> float:
-    """The point at which numbers at the edges, none below the one before, pass 0; linear from edge to edge."""
+    """The point at which numbers at the edges, which never fall, pass 0. Between edges they are taken as linear."""
     high = next((place for place, number in enumerate(rising) if number >= 0), None)
     if high is None or high == 0:
         return edges[-1 if high is None else 0]
@@ -325,7 +325,8 @@ def _shifted(interval: Interval, shift: float) -> Interval:
 def _kept(interval: Interval, bounds: Interval) -> Interval:
     """The part of an interval within bounds.
 
-    An interval beyond a bound is moved to the bound and keeps its width: one of width 0 would look certain.
+    An interval that lies beyond a bound is moved to that bound and keeps its width: an interval of width 0 would look
+    certain.
     """
     low, high, width = interval.low, interval.high, interval.high - interval.low
     if high <= bounds.low:

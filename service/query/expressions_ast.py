@@ -102,7 +102,7 @@ Two = Annotated[tuple[Operand, Operand], Strict(strict=False), Field(fail_fast=T
 def enough_edges(edges: tuple[object, ...]) -> tuple[object, ...]:
     """Refuse a list of one edge or none.
 
-    Not by `min_length`, which counts only the edges that were valid and then complains about that as well.
+    `min_length` would not do: it counts only the valid edges, and complains of too few when one of them is invalid.
     """
     if len(edges) < EDGES_MIN:
         lengths = {"min_length": EDGES_MIN, "actual_length": len(edges)}

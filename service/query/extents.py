@@ -1,4 +1,4 @@
-"""Bounds on the coordinates that one row adds to, by declared bounds: whole steps of a power of two."""
+"""Bounds, from declared bounds, on the coordinates that one row adds to: whole steps of a power of two."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ _NEARLY = 1 - 2.0**-20  # sums of squares in doubles are exact to far less: 2^20
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Vectors:
-    """Some vectors (v of them, at least one) of at least one entry each, all of less than 2^54 in size.
+    """Some vectors (v of them, at least one) of at least one entry each. All entries are below 2^54 in size.
 
-    Where items have steps of their own, an entry is meant times 2^shift, of its own of the `shifts`.
+    Where items have steps of their own, each entry is meant times 2^shift, with its own shift from `shifts`.
     """
 
     starts: Integers  # (v,) where the entries of each begin
@@ -29,7 +29,7 @@ class Vectors:
     shifts: Integers | None = None  # (n,)
 
     def largest_squared(self, shift: int) -> int:
-        """The squared norm of the longest vector with entries times 2^shift, rounded half up if that is less."""
+        """The squared norm of the longest vector with entries times 2^shift, rounded half up for a negative shift."""
         if self.shifts is not None:
             return self._largest_of_shifted(self.shifts + shift)
         if shift > 0:
@@ -37,7 +37,7 @@ class Vectors:
         return self.longest_squared(shifted(self.entries, shift))
 
     def _largest_of_shifted(self, shifts: Integers) -> int:
-        """Return that of entries with a shift each: doubles choose, and whole numbers of any size decide."""
+        """Return the longest squared norm with a shift for each entry. Doubles choose candidates, integers decide."""
         scaled = np.ldexp(self.entries.astype(np.float64), shifts)
         about = np.where(shifts < 0, np.floor(scaled + 0.5), scaled)
         return max(
@@ -46,7 +46,7 @@ class Vectors:
         )
 
     def longest_squared(self, entries: Integers) -> int:
-        """The squared norm of the longest vector, exactly, with these `entries` (n,) in the places of its own.
+        """The squared norm of the longest vector, exactly, with these `entries` (n,) in place of the vectors' own.
 
         Doubles choose the few vectors that may be the longest, and integers decide.
         """
@@ -66,7 +66,7 @@ class Vectors:
 class Extent:
     """The values that one row may add to a coordinate of a select item: `low..high` in steps of `2**step_log2`.
 
-    The `vectors` of an item with several coordinates for one row are all that a row may add to them.
+    Where a row of an item has several coordinates, `vectors` are all vectors that one row may add.
     """
 
     low: int
@@ -79,12 +79,12 @@ class Extent:
 
     @property
     def largest(self) -> int:
-        """The largest absolute value, in its own steps."""
+        """The largest absolute value, in the extent's own steps."""
         return max(abs(self.low), abs(self.high))
 
     @property
     def squared(self) -> int:
-        """The largest squared norm of what one row adds, in its own steps."""
+        """The largest squared norm of what one row adds, in the extent's own steps."""
         return self.largest**2 if self.vectors is None else self.vectors.largest_squared(0)
 
     def steps(self, grid_log2: int) -> int:
@@ -99,7 +99,7 @@ class Extent:
         return self.vectors.largest_squared(self.step_log2 - grid_log2)
 
     def survives(self, grid_log2: int) -> bool:
-        """Tell whether the grid keeps the values: exactly, or in enough steps for rounding not to matter."""
+        """Tell whether the grid keeps the values: exactly, or in so many steps that rounding does not matter."""
         if self.step_log2 >= grid_log2 or self.largest == 0:
             return True
         least = None if self.least is None else rounded(self.least, self.step_log2 - grid_log2)
@@ -144,7 +144,7 @@ def exponent_above(squared: Fraction) -> int:
 
 
 def shifted(steps: Integers, shift: int) -> Integers:
-    """`steps * 2**shift` of numbers of less than 2^54, rounded half up. The caller ensures that 2**shift fits."""
+    """The numbers `steps * 2**shift`, rounded half up, for steps below 2^54. The caller ensures that 2**shift fits."""
     if shift >= 0:
         return np.left_shift(steps, shift)
     if shift < -ENTRY_BITS_MAX - 1:

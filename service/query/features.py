@@ -1,12 +1,12 @@
 """Features: the numbers of an individual that a linear model reads, as whole steps of one public size.
 
-The step is a power of two of which the largest bound of a feature has more than 2^(b-1) and at most 2^b, b = 11 or, for
-many features of `moments`, less. A feature that has few steps beside the others would be lost in rounding, and is
-refused with what to do about it. All of it follows from declared bounds.
+The step is a power of two. The largest bound of a feature has more than 2^(b-1) and at most 2^b steps, with b = 11, or
+less for many features of `moments`. A feature that has few steps beside the others would be lost in rounding. It is
+refused, and the refusal says what to do. All of this follows from declared bounds.
 
-Vectors are read as stored: the step is never coarser than theirs, and theirs is a whole number of it, so that no number
-of a vector is rounded. Beside them an intercept or a one-hot feature is a whole number of steps too, if these are finer
-than 1, and need not be many.
+Vectors are read as stored. The step is never coarser than the vectors' own steps, which are whole numbers of it, so
+that no number of a vector is rounded. Beside vectors an intercept or a one-hot feature is a whole number of steps too,
+if the vectors' steps are finer than 1. It then need not have many steps.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,17 +39,17 @@ BITS_MIN: Final = 7
 STEPS_MIN: Final = 64
 TABLE_MAX: Final = CODE_TABLE_SPAN_MAX + 2
 TABLE_CODES_MAX: Final = 2**20
-"""The codes of all tables of features together, of eight bytes each."""
+"""The most codes of all tables of features together, at eight bytes a code."""
 VECTOR_PEAK_MAX: Final = 2**20
-"""Steps of the largest number of a vector, where another feature needs finer ones."""
+"""The most steps of the largest number of a vector, where another feature needs finer steps."""
 SQUARES_MAX: Final = 2**52
-"""The squared length of all features together in steps: doubles hold it exactly."""
+"""The largest squared length of all features together, in steps: doubles hold it exactly."""
 _HALF: Final = Fraction(1, 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Root:
-    """The one column, stored and of few values, that a feature is calculated of."""
+    """The one stored column, of few values, from which a feature is calculated."""
 
     column: str
     codes: int  # NULL among them
@@ -58,7 +58,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number:
-    """One feature: the column's value in steps, or of NULL the `fill`; without a fill NULL leaves the row out."""
+    """One feature: the column's value in steps, or `fill` for NULL. Without a fill, NULL leaves the row out."""
 
     column: str
     offset: int  # column steps; the place of code 0
@@ -74,7 +74,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneHot:
-    """A feature for each code of a column: `largest` steps at the row's own, and of NULL zeros."""
+    """A feature for each code of a column: `largest` steps at the row's own code, and zeros for NULL."""
 
     column: str
     span: int
@@ -88,13 +88,13 @@ class OneHot:
 
     @property
     def names(self) -> Iterator[str]:
-        """The name of each."""
+        """The name of each feature."""
         return (f"{self.group.label} = {value}" for value in domain_of(self.group.domain))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vector:
-    """A feature for each number of a vector, as stored; without a vector the row is left out."""
+    """A feature for each number of a vector, as stored. Without a vector the row is left out."""
 
     column: str
     size: int
@@ -104,7 +104,7 @@ class Vector:
 
     @property
     def names(self) -> Iterator[str]:
-        """The name of each."""
+        """The name of each feature."""
         return (f"{self.column}[{place}]" for place in range(self.size))
 
 
@@ -123,7 +123,7 @@ class FeatureMap:
 
     @cached_property
     def tables(self) -> dict[Number, Root]:
-        """The number features that are looked up in a table by the codes of their roots, as far as there is room."""
+        """The number features that are looked up by the codes of their roots, while TABLE_CODES_MAX has room."""
         found: dict[Number, Root] = {}
         left = TABLE_CODES_MAX
         for part in self.parts:
@@ -134,7 +134,7 @@ class FeatureMap:
 
     @property
     def columns_by_row(self) -> list[str]:
-        """The columns that are read for each row: of features that are looked up, their roots."""
+        """The columns that are read for each row. For a feature that is looked up, its root is read."""
         return [
             self.tables[part].column if isinstance(part, Number) and part in self.tables else part.column
             for part in self.parts
@@ -148,7 +148,7 @@ class FeatureMap:
 
     @property
     def peak(self) -> int:
-        """The largest feature, in steps."""
+        """The largest size of a feature, in steps."""
         return max(each for each, _ in self._largest)
 
     @property
@@ -158,7 +158,7 @@ class FeatureMap:
 
     @property
     def squares_max(self) -> int:
-        """The largest squared norm, in steps: of a one-hot feature one is not zero."""
+        """The largest squared norm, in steps. Of a one-hot column's features only one is not zero."""
         return sum(count * each**2 for each, count in self._largest)
 
     @property
@@ -168,7 +168,7 @@ class FeatureMap:
 
     @property
     def _largest(self) -> list[tuple[int, int]]:
-        """Largest sizes, in steps, and how many features may have each at once."""
+        """The largest sizes, in steps, each with the number of features that may have it at once."""
         own = [(part.largest, part.size if isinstance(part, Vector) else 1) for part in self.parts]
         return [*own, *([] if self.one is None else [(self.one, 1)])]
 
@@ -206,16 +206,16 @@ class _ReadVector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadFeatures:
-    """The features of an item, read and not yet in steps."""
+    """The features of an item, found in the schema, before their steps are chosen."""
 
     parts: tuple[_Read | Group | _ReadVector, ...]
     has_intercept: bool
     field: str
 
     def in_steps(self, bits: int, *, as_stored: bool = False) -> FeatureMap:
-        """The features with at most 2^bits steps. Raises QueryProblem for one that has too few beside the others.
+        """The features with at most 2^bits steps. Raises QueryProblem for one that has too few steps beside the others.
 
-        With `as_stored`, vectors without numbers beside them are in their own steps, however few these are.
+        With `as_stored`, vectors without numbers beside them stay in their own steps, however few these are.
         """
         step_log2 = self._step_log2(bits, as_stored=as_stored)
         one = floor(Fraction(2) ** -step_log2 + _HALF)
@@ -243,14 +243,14 @@ class ReadFeatures:
         return self.has_intercept or any(isinstance(part, Group) for part in self.parts)
 
     def _step_log2(self, bits: int, *, as_stored: bool) -> int:
-        """The step at which the largest feature has 2^bits steps, and beside vectors at most theirs."""
+        """The step at which the largest feature has 2^bits steps, and at most the vectors' own step."""
         steps = [coding.step_log2 for coding in self._vectors]
         if as_stored and steps and not any(isinstance(part, _Read) for part in self.parts):
             return min([*steps, 0] if self._has_ones else steps)
         return min([*steps, self._exponent() - bits])
 
     def _exponent(self) -> int:
-        """The smallest e with every feature at most 2^e."""
+        """The smallest e for which no feature exceeds 2^e."""
         bounds = [abs(bound) for part in self.parts if isinstance(part, _Read) for bound in part.bounds]
         bounds += [coding.largest * Fraction(2) ** coding.step_log2 for coding in self._vectors]
         if self._has_ones:
@@ -262,7 +262,7 @@ class ReadFeatures:
 
 
 def read_features(asked: Sequence[Feature], columns: RowColumns, field: str, *, intercept: bool) -> ReadFeatures:
-    """The features of an item named `field`. Raises QueryProblem naming the feature."""
+    """The features of the item `field`. Raises QueryProblem naming the feature."""
     parts = []
     seen: dict[Feature, int] = {}
     for place, feature in enumerate(asked):
@@ -275,7 +275,7 @@ def read_features(asked: Sequence[Feature], columns: RowColumns, field: str, *, 
 
 
 def _root(name: str, columns: Mapping[str, QueryColumn]) -> Root | None:
-    """The one stored column of few values from which a column is calculated; None of several, or of a reader."""
+    """The one stored column of few values from which a column is calculated; None if there are several, or a reader."""
     made_of = with_sources([name], columns)
     roots = [each for each in made_of if (formula := columns[each].formula) is None or not formula.sources]
     is_read = any(isinstance(columns[each].formula, ReaderFormula) for each in made_of)

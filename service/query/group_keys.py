@@ -16,7 +16,7 @@ from service.query.schema import RealColumn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """A whole column or the parts of one: the name in labels, the column of the plan, and its values in order."""
+    """A key of `group_by`, a whole column or its parts: the name in labels, the plan's column, the values in order."""
 
     label: str
     column: QueryColumn
@@ -24,7 +24,7 @@ class Group:
 
 
 def group_of(key: GroupKey, columns: RowColumns, field: str) -> Group:
-    """The group of a key in the place `field` of the query. Raises QueryProblem naming it."""
+    """The group of a key at the place `field` of the query. Raises QueryProblem naming that place."""
     match key:
         case BinKey(bin=asked):
             column, parts = _binned(asked, columns, f"{field}.bin")
@@ -40,7 +40,7 @@ def group_of(key: GroupKey, columns: RowColumns, field: str) -> Group:
 
 
 def countable(column: QueryColumn, field: str) -> Countable:
-    """The declaration of a column whose values can be counted. Raises QueryProblem."""
+    """The declaration of a column whose values can be counted. Raises QueryProblem for any other column."""
     declared = column.declared
     if declared is None or isinstance(declared, RealColumn):
         raise QueryProblem.of(
@@ -66,10 +66,10 @@ def _binned(asked: Bin, columns: RowColumns, field: str) -> tuple[QueryColumn, P
 
 
 def _edges(asked: Bin, column: QueryColumn, field: str) -> list[int | float]:
-    """The multiples of the width, from the last one at or below the lower bound to the first at or above the upper one.
+    """The multiples of the width, from the last at or below the lower bound to the first at or above the upper bound.
 
-    Width and bounds are the decimals that they are written as, and an edge is the double that is nearest to its
-    decimal: data are read by the same rule, so that a value is at an edge where their decimals are equal.
+    Width and bounds are the decimals that they are written as, and an edge is the double nearest to its decimal. Data
+    are read by the same rule, so that a value is at an edge exactly where their decimals are equal.
     """
     if column.kind not in {"integer", "real"} or asked.width is None:
         raise QueryProblem.of(

@@ -1,7 +1,7 @@
 """One thing to compute: as the JSON of a query has it, and as a plan has it.
 
-Each kind is a module of `service.query.items` with a class of both. Nothing else asks which kind an item is: kinds
-differ by the facts and methods that stand here.
+Each kind of item is a module of `service.query.items`, with one class for the JSON and one for the plan. No other code
+asks for the kind of an item: kinds differ by the facts and methods that stand here.
 """
 
 from abc import abstractmethod
@@ -42,7 +42,7 @@ class ItemPlace(NamedTuple):
 
     @property
     def field(self) -> str:
-        """The item as a refusal names it."""
+        """The item's name in a refusal."""
         return f"select[{self.number}]{self.within}"
 
 
@@ -59,15 +59,15 @@ class PlanItem:
     """A compiled item: what one row adds, and the names of the coordinates. All of it is public."""
 
     has_one_norm: ClassVar[bool] = False
-    """A row adds 1 at one coordinate, whatever it holds."""
+    """A row adds 1 at one coordinate, whatever the row holds."""
     is_once: ClassVar[bool] = False
-    """An individual adds it once to a group, however many rows it has there."""
+    """An individual adds this item once to a group, however many rows it has in the group."""
     is_unit: ClassVar[bool] = False
     """A row adds 1."""
     is_scalar: ClassVar[bool] = True
-    """It has one coordinate in each group, which is not worked out from the row."""
+    """The item has one coordinate in each group, which does not depend on the row."""
     has_own_scale: ClassVar[bool] = False
-    """It is alone in its query, and says the scale by `scaled`."""
+    """The item is alone in its query and gives the scale by `scaled`."""
 
     title: str  # what labels write
     size: int = 1  # how many coordinates it has in each group
@@ -80,7 +80,7 @@ class PlanItem:
 
     @property
     def names(self) -> Sequence[tuple[str, ...]]:
-        """The lists of names that labels repeat: features and classes."""
+        """The lists of names that labels repeat, those of features and of classes."""
         return ()
 
     def extent(self, columns: Mapping[str, QueryColumn]) -> Extent:  # noqa: ARG002 - one for each row
@@ -88,32 +88,32 @@ class PlanItem:
         return _ONE
 
     def labels(self) -> list[Label]:
-        """The name of each of its coordinates."""
+        """The name of each coordinate of the item."""
         return [{"select": self.title}]
 
     def axis(self) -> Axis:
-        """Its coordinates in a few lines, beside their title, place and number."""
+        """The item's coordinates in a few lines, without their title, place and number."""
         return {}
 
     def scaled(self, precision: AskedPrecision, terms: DatasetTerms) -> "tuple[Self, Scale]":  # noqa: ARG002 - of few
-        """The item with the scale that it has by itself. Raises QueryProblem naming the field; TypeError for others."""
+        """The item with its own scale. Raises QueryProblem naming the field; TypeError where there is no own scale."""
         raise TypeError(f"{self.title} has the scale of its query")
 
     def refuse_unpayable(self, worst_case_units: int, budget_units: int) -> None:
-        """Raise QueryProblem where `room_units` may not pay for a query of this worst case."""
+        """Raise QueryProblem where `room_units` may be too little to pay for a query of this worst case."""
 
     def of_all(self) -> Self:
-        """Return the item for all individuals, without a condition on what they have left."""
+        """Return the item for all individuals, whatever they have left."""
         return self
 
 
 InputKind = Literal["numbers", "numeric", "countable", "share"]
-"""A column of integers or reals; of these or booleans; of categories or booleans; a number from 0 to 1."""
+"""The input for a member: an integer or real column; also a boolean; a category or boolean; a number from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """A member of an item's body, as a page asks for it."""
+    """A member of an item's body, for which a page has an input."""
 
     kind: InputKind
     label: str = ""
@@ -123,7 +123,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """An item as a page offers it: words with the name of its column, and its inputs by their members."""
+    """An item as a page offers it: words, to be followed by the name of its column, and the inputs of its members."""
 
     words: str
     inputs: Mapping[str, Input] = field(default_factory=dict)
@@ -136,23 +136,23 @@ class Item(Keyed):
     FORM: ClassVar[Form | None] = None
     """The item as a page offers it; None for an item that no page offers."""
     stands_alone: ClassVar[bool] = False
-    """It is alone in `select`, is of the table of individuals, and its sum is not reduced.
+    """The item is alone in `select`, is about the table of individuals, and its sum is not reduced.
 
-    What follows holds of such an item alone.
+    Only for such an item may `may_reuse` be false or `has_own_noise` true.
     """
     admits_groups: ClassVar[bool] = True
     may_reuse: ClassVar[bool] = True
-    """A released answer will do: its number does not change with what is left of budgets."""
+    """A released answer will do, since its number does not depend on what is left of budgets."""
     has_own_noise: ClassVar[bool] = False
-    """Its dataset decides about noise and individuals, so that a query states nothing beside it."""
+    """The dataset decides about noise and individuals, so that a query states nothing beside the item."""
     is_composite: ClassVar[bool] = False
-    """It is worked out from linear items, which are compiled in its place."""
+    """The item is worked out from linear items, which are compiled in its place."""
     one_number: ClassVar[Literal["always", "of individuals", "no"]] = "no"
-    """The tables of which each individual has one number in it, so that Laplace noise can be priced."""
+    """The tables in which each individual has one number in the item, so that Laplace noise can be priced."""
 
     @classmethod
     def form_document(cls) -> dict[str, Any] | None:
-        """The form, and the facts that a page needs beside it; None for an item that no form offers."""
+        """The form, and the facts that a page needs beside it; None for an item without a form."""
         if cls.FORM is None:
             return None
         facts = ("stands_alone", "may_reuse", "is_composite", "one_number")
@@ -160,7 +160,7 @@ class Item(Keyed):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The schema, with what a page needs under `x-form`."""
+        """The schema, with the form document under `x-form`."""
         found = handler(core_schema)
         if (form := cls.form_document()) is not None:
             handler.resolve_ref_schema(found)["x-form"] = form
@@ -168,17 +168,17 @@ class Item(Keyed):
 
     @classmethod
     def words(cls, body: Any) -> str:  # noqa: ANN401, ARG003 - JSON, and nothing of it
-        """The words for the item, from what JSON has under its key."""
+        """The words for the item, from the JSON value under its key."""
         return cls.KIND
 
     @classmethod
     def sentence(cls, body: Any, table: str) -> str:  # noqa: ANN401 - as above
-        """The words for a query of the item alone."""
+        """The words for a query of this item alone."""
         return f"{cls.words(body)} in {table}"
 
     @abstractmethod
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
-        """The item in a plan, or several. Raises QueryProblem naming the field."""
+        """The item as one item or several of a plan. Raises QueryProblem naming the field."""
 
 
 is_composite: Final = attrgetter("is_composite")
@@ -186,6 +186,6 @@ is_composite: Final = attrgetter("is_composite")
 
 
 def words_of(document: Mapping[str, Any], items: Sequence[type[Item]]) -> str:
-    """The words for an item as read from JSON, which is one of these kinds."""
+    """The words for an item of one of these kinds, as read from JSON."""
     [(kind, body)] = document.items()
     return next(item.words(body) for item in items if kind == item.KIND)

@@ -1,7 +1,8 @@
 """The precision of each select item by itself: a sigma, a half width, or a part of the worst case for each.
 
-A number for all items is laid over numbers of different sizes: a count of 139 gets the noise that hides a price. So
-each item may have its own, a share is divided among the items, and one number for items of different bounds is refused.
+One number for all items would be the noise of numbers of different sizes: noise that hides a price is too much for a
+count of 139. So each item may have its own number, and a share is divided among the items. One number for items of
+different bounds is refused.
 """
 
 from collections.abc import Sequence
@@ -19,13 +20,13 @@ from service.query.noise_ast import PREPAID_ALONE, HalfWidth, Noise, PerIndividu
 from service.query.problems import QueryProblem
 
 UNEVEN_MAX: Final = 4
-"""The largest ratio of two items' bounds at which one number may stand for both."""
+"""The largest ratio of two items' bounds at which one number may be the noise of both."""
 _SIGMA_BITS: Final = 24  # of a sigma that is worked out from a worst case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemSigmas:
-    """A standard deviation for each item, in its query units."""
+    """A standard deviation for each item, in that item's query units."""
 
     field: str
     sigmas: tuple[float, ...]
@@ -37,14 +38,14 @@ class ItemSigmas:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemHalfWidths:
-    """A distance for each item that the noise keeps to at a confidence, in its query units."""
+    """A distance for each item, in its query units, that the noise stays within at a confidence."""
 
     field: str
     half_widths: tuple[float, ...]
     confidence: float
 
     def sigma(self, place: int, _reach_squared: Fraction, steps_log2: int) -> float:
-        """The largest sigma of which the half width in steps, times a step, is within the distance."""
+        """The largest sigma whose half width, in steps times the size of a step, is within the distance."""
         steps = half_width_steps(ldexp(1.0, steps_log2), self.confidence)
         wanted = Fraction(self.half_widths[place]) / max(steps, 1)
         size = float(wanted)
@@ -61,7 +62,8 @@ class ItemWorstCases:
     def sigma(self, place: int, reach_squared: Fraction, _steps_log2: int) -> float:
         """The smallest number of 24 bits at which a vector of the reach costs at most the item's units.
 
-        reach^2 / (2 sigma^2) <= units / 2^40. In steps, which truncate, the vector is no longer and costs no more.
+        That is reach^2 / (2 sigma^2) <= units / 2^40. A vector in steps is truncated, so that it is no longer and costs
+        no more.
         """
         least = reach_squared * (UNITS_PER_RHO // 2) / self.units[place]
         exponent = (least.numerator.bit_length() - least.denominator.bit_length()) // 2 - _SIGMA_BITS
@@ -73,9 +75,9 @@ ItemPrecision = ItemSigmas | ItemHalfWidths | ItemWorstCases
 
 
 def by_item(query: Query) -> Query:
-    """A request's query as it is meant: a share is divided among several items, and a list of one is its number.
+    """A request's query in full: a share is divided among several items, and a list of one number becomes that number.
 
-    With composite items it is as it was asked: a share is divided by their linear query. Raises QueryProblem for one
+    A query with composite items is returned unchanged: its linear query divides the share. Raises QueryProblem for one
     clip for several items, and for several numbers for one item.
     """
     if any(map(is_composite, query.select)):
@@ -114,9 +116,9 @@ def item_precision_of(noise: Noise, *, count: int, budget_units: int) -> ItemPre
 
 
 def refuse_uneven(query: Query, bounds: Sequence[float]) -> None:
-    """Raise QueryProblem where one number is the noise of items whose `bounds` differ much: it is meant for one.
+    """Raise QueryProblem where one number is the noise of items whose `bounds` differ by more than UNEVEN_MAX.
 
-    Answers from before this rule stay valid: a plan is compiled without it where it is verified or rebuilt.
+    Answers from before this rule stay valid: a plan that is verified or rebuilt is compiled without it.
     """
     match query.noise:
         case Sigma(sigma=number) if not isinstance(number, tuple):
@@ -132,12 +134,12 @@ def refuse_uneven(query: Query, bounds: Sequence[float]) -> None:
 
 
 def clip_of(per_individual: PerIndividual | None) -> float | tuple[float, ...] | None:
-    """The clip of a query: one number, or one for each item, or None."""
+    """The clip of a query: one number, a number for each item, or None."""
     return None if per_individual is None else per_individual.l2_clip
 
 
 def one_for_each(numbers: float | tuple[float, ...], count: int, field: str) -> tuple[float, ...]:
-    """A number for each of `count` items. Raises QueryProblem naming the field for another number of them."""
+    """A number for each of `count` items. Raises QueryProblem naming the field for a list of another length."""
     several = numbers if isinstance(numbers, tuple) else (numbers,) * count
     if len(several) != count:
         raise QueryProblem.of(field, f"must have {count} numbers, one for each select item, not {len(several)}")
@@ -145,7 +147,7 @@ def one_for_each(numbers: float | tuple[float, ...], count: int, field: str) -> 
 
 
 def _of_one(noise: Noise, per_individual: PerIndividual | None) -> dict[str, object]:
-    """The changes that make numbers of the lists of a query of one item. Raises QueryProblem for a list of several."""
+    """The changes that replace the lists of a query of one item by their number. Raises QueryProblem for several."""
     changes: dict[str, object] = {}
     match noise:
         case Sigma(sigma=tuple(numbers)):

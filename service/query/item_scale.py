@@ -1,11 +1,11 @@
 """The public scale of a query whose select items have each a sigma of their own: steps, clips, noise and worst case.
 
-Item k is counted in steps of sigma_k / 2^s, with one s for all items, so that every coordinate gets noise of 2^s steps
-and the vector that is summed and priced is an integer one. Its charge ||v||^2 / (2 * 4^s) is the sum over the items of
+Item k is counted in steps of sigma_k / 2^s, with one s for all items. So every coordinate gets noise of 2^s steps, and
+the vector that is summed and priced is an integer one. Its charge ||v||^2 / (2 * 4^s) is the sum over the items of
 ||v_k||^2 / (2 sigma_k^2): the Gaussian mechanism on a vector rescaled by public numbers (theory: the true charge).
 
-s is 28 where the integers fit 64 bits and each item keeps 2^18 steps or more within its bound; smaller where they do
-not fit, larger where the noise is more than 2^10 times an item's bound.
+The exponent s is 28 where the integers fit 64 bits and each item keeps 2^18 steps or more within its bound. It is
+smaller where the integers do not fit, and larger where the noise is more than 2^10 times an item's bound.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from service.query.scale import Scale
 STEPS_LOG2_MAX: Final = 32
 ITEM_STEPS_MIN: Final = 2**18
 SIGMA_MIN: Final = 2.0**-900
-"""The least sigma: of a smaller one a step would lose digits; no column has numbers so small."""
+"""The least sigma. With a smaller one a step would lose digits, and no column has numbers so small."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ def natural_bounds(facts: ScaleFacts) -> tuple[float, ...]:
 
 
 def item_scale_of(request: ItemScaleRequest) -> Scale:
-    """The steps of each item and all that follows from them. Raises QueryProblem naming the field."""
+    """The steps of each item, with everything that follows from them. Raises QueryProblem naming the field."""
     has_vectors = any(extent.vectors is not None for extent in chain.from_iterable(request.known.extents))
     return _worked_out(request) if has_vectors else _kept(request)  # a matrix may have many entries, and rarely returns
 
@@ -99,7 +99,7 @@ def _sigmas(request: ItemScaleRequest, reaches: Sequence[Fraction], steps_log2: 
 def _lost_item(
     request: ItemScaleRequest, reaches: Sequence[Fraction], steps_log2: int, sigmas: Sequence[float]
 ) -> int | None:
-    """The place of an item that has too few steps within its bound, if there is one."""
+    """The place of an item that has too few steps within its bound, or None."""
     for place, (reach, sigma) in enumerate(zip(reaches, sigmas, strict=True)):
         size = ldexp(sigma, -steps_log2)
         if reach < (ITEM_STEPS_MIN * Fraction(size)) ** 2:
@@ -124,7 +124,7 @@ def _fits(request: ItemScaleRequest, steps_log2: int, sigmas: Sequence[float]) -
 
 
 def _refusal(request: ItemScaleRequest, reaches: Sequence[Fraction], steps_log2: int | None) -> QueryProblem:
-    """The reason for which no steps fit; the steps given are the finest whose integers fit."""
+    """The reason why no steps fit. `steps_log2` gives the finest steps whose integers fit, if there are any."""
     if steps_log2 is None:
         field, capacity = request.precision.field, "over the dataset's capacity"
         return QueryProblem.of(field, f"gives so little noise that numbers are too large for exact sums {capacity}")
@@ -139,7 +139,7 @@ def _refusal(request: ItemScaleRequest, reaches: Sequence[Fraction], steps_log2:
 
 
 def quotient_of(extent: Extent, size: float) -> Quotient:
-    """The quotient that turns an extent's own steps into an item's; zero is zero in steps of any size."""
+    """The quotient that turns an extent's own steps into an item's. Zero stays zero in steps of any size."""
     return quotient_for(step_log2=extent.step_log2, size=size) if extent.largest else Quotient(shift=0, divisor=1)
 
 

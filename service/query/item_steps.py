@@ -1,9 +1,9 @@
-"""Steps of a select item that are no power of two: an item's values as whole numbers of them, exactly.
+"""Steps of a select item that are no power of two: an item's values as whole numbers of steps, exactly.
 
-An item whose noise has a sigma of its own is counted in steps of `ldexp(sigma, -s)`, with one `s` for all items of a
-query, so that the noise on every coordinate has 2^s steps. What is no multiple of a step is truncated toward zero: a
-value within its declared bound is then within the bound in steps, and a worst case in query units bounds the one in
-steps.
+An item whose noise has a sigma of its own is counted in steps of `ldexp(sigma, -s)`. One `s` serves all items of a
+query, so that the noise on every coordinate has 2^s steps. A value that is no multiple of a step is truncated toward
+zero. So a value within its declared bound is within the bound in steps too, and a worst case in query units also bounds
+the worst case in steps.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from service.arrays import Integers
 
 STEPS_LOG2: Final = 28
-"""The power of two of an item's noise in its steps, as a rule: up to there the sampler rarely needs its slow path."""
+"""The usual number of steps in an item's noise, as a power of two. Up to it the sampler rarely needs its slow path."""
 STEPS_MAX: Final = 2**58
 """The most steps of a quotient. An estimate in doubles is then off by less than 2^7, and its residue fits 64 bits."""
 _MANTISSA_BITS: Final = 53
@@ -26,7 +26,7 @@ _WORD: Final = 2**64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quotient:
-    """`value * 2**shift / divisor`, truncated toward zero; `divisor` is odd and below 2^53."""
+    """The number `value * 2**shift / divisor`, truncated toward zero. `divisor` is odd and below 2^53."""
 
     shift: int
     divisor: int
@@ -37,7 +37,7 @@ class Quotient:
         return magnitude // self.divisor if value >= 0 else -(magnitude // self.divisor)
 
     def of_all(self, values: Integers) -> Integers:
-        """The quotients of `values` (m,), which are below 2^60 in size and their quotients below 2^58."""
+        """The quotients of `values` (m,). The values are below 2^60 in size, their quotients below 2^58."""
         (found,) = quotients([self])(values[np.newaxis])
         return np.asarray(found, dtype=np.int64)
 
@@ -52,9 +52,9 @@ def quotient_for(*, step_log2: int, size: float) -> Quotient:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Quotients:
-    """Several quotients (j of them) side by side, each of a row of values. All arrays are (j, 1).
+    """Several quotients (j of them) side by side, one for each row of values. All arrays are (j, 1).
 
-    Doubles estimate a quotient, and the residue, known modulo 2^64, corrects it.
+    Doubles estimate a quotient, and the residue of the estimate, known modulo 2^64, corrects it.
     """
 
     rights: Integers
@@ -63,7 +63,7 @@ class Quotients:
     divisors: Integers
 
     def __call__(self, values: Integers) -> Integers:
-        """The quotients of `values` (j, m), row by row; sizes as in `Quotient.of_all`."""
+        """The quotients of `values` (j, m), row by row. Sizes are as in `Quotient.of_all`."""
         magnitudes = np.right_shift(np.abs(values), self.rights)
         found = (magnitudes * self.factors).astype(np.int64)
         residues = magnitudes * self.multipliers
@@ -73,7 +73,7 @@ class Quotients:
 
 
 def quotients(each: Sequence[Quotient]) -> Quotients:
-    """Some quotients side by side."""
+    """The given quotients side by side."""
     shifts = [quotient.shift for quotient in each]
     lefts = [max(shift, 0) for shift in shifts]
     return Quotients(
@@ -85,7 +85,7 @@ def quotients(each: Sequence[Quotient]) -> Quotients:
 
 
 def _wrapped(number: int) -> int:
-    """Modulo 2^64, as a signed number."""
+    """The number modulo 2^64, as a signed one."""
     return (number + _WORD // 2) % _WORD - _WORD // 2
 
 
