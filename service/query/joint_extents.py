@@ -1,8 +1,8 @@
-"""The longest vector that one row adds to several items over one column, in which it has one value.
+"""The longest vector that one row adds to several items over one column, in which the row has one value.
 
-Functionals, matrices and listed histograms weigh listed values. What a row adds to several of them is the entries of
-its one value in each, so that the bound is the longest of these vectors, and not the root of the sum of each item's
-own longest. Items over several columns are bounded by the sum of each column's largest square.
+Functionals, matrices and listed histograms weigh listed values. A row adds to several such items the entries of its one
+value in each. So the bound is the longest of these joint vectors. It is not the root of the sum of squares of each
+item's longest vector. Items over several columns are bounded by the sum of each column's largest square.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,16 +18,17 @@ from service.query.sparse_matrix import SparseMatrix
 
 
 class _OfColumn(NamedTuple):
-    """An item over one column: the column of its values, and the matrix that they lead to."""
+    """An item over one column: the column that holds its values, and the matrix with the entries of each value."""
 
     column: QueryColumn
     matrix: SparseMatrix | None
 
 
 class _Entries(NamedTuple):
-    """The entries of an item: `codes` (n,) of values add `steps` (n,) of 2**step_log2, and all others zero.
+    """The entries of an item: codes (n,) and the steps (n,) of 2**step_log2 that they add. Other codes add zero.
 
-    A sum of the column itself adds something for every code; the largest by one that no item lists is its `rest`.
+    A sum of the column itself adds something for every code. The largest number that it adds for a code listed by no
+    item is its `rest`.
     """
 
     codes: Integers
@@ -39,10 +40,10 @@ class _Entries(NamedTuple):
 def joint(
     items: Sequence[PlanItem], extents: Sequence[Extent], columns: Mapping[str, QueryColumn]
 ) -> tuple[Extent, ...]:
-    """The extents whose squares add up to a bound on what one row adds: those of items over one column as one.
+    """The extents whose squares add up to a bound on what one row adds. Items over one column share an extent.
 
-    An item without listed values, and one that is alone in its column, keeps its own of `extents`. The bound is never
-    above that of each item by itself.
+    An item without listed values keeps its own of `extents`, and so does an item that is alone in its column. The bound
+    is never above the one from each item by itself.
     """
     over: dict[str, dict[int, _OfColumn]] = {}
     for place, item in enumerate(items):
@@ -64,7 +65,7 @@ def joint(
 
 
 def _together(items: Sequence[_OfColumn], of: QueryColumn) -> Extent | None:
-    """The vectors that one value of a column adds to some items; None where none of them lists a value."""
+    """The vectors that one value of a column adds to these items; None where none of them lists a value."""
     listed = [_listed(item) for item in items]
     codes = np.unique(np.concatenate([each.codes for each in listed if each is not None] or [np.zeros(0, np.int64)]))
     if codes.size == 0:
@@ -104,7 +105,7 @@ def _listed(item: _OfColumn) -> _Entries | None:
 
 
 def _of_all(of: QueryColumn, listed: Integers) -> _Entries:
-    """The entries of a sum of the column itself by the listed codes, and the largest by any other."""
+    """The entries that a sum of the column itself has for the listed codes, and the largest for any other code."""
     coding, codes = of.coding, {*listed.tolist()}
     ends = (
         next((code for code in ordered if code not in codes), None)

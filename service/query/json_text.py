@@ -1,10 +1,10 @@
-"""JSON text to a document: the one reader of every body, which refuses whatever JSON leaves open.
+"""JSON text to a document: the one reader of every body, which refuses everything that JSON leaves open.
 
 The standard reader is used with a hook at each place where JSON readers disagree: repeated members, NaN, numbers beyond
-a double, integers that a double does not hold. A hook cannot know where in the document it is, so it leaves a
-`_Refused` in the value's place; only then is the document walked to name the field. U+0000, which the database cannot
-hold, and half of a surrogate pair, which is no text, are sought in the same walk. Size, nesting and the number of
-objects and lists are checked on the bytes, before anything recurses; objects with too many members are not made.
+a double, integers that a double does not hold. A hook does not know its place in the document, so that it leaves a
+`_Refused` in the value's place. Only if there is one is the document walked, to name the field. The same walk looks for
+U+0000, which the database cannot hold, and for half of a surrogate pair, which is no text. Size, nesting and the number
+of objects and lists are checked on the bytes, before any recursion. Objects with too many members are not made.
 """
 
 import json
@@ -31,8 +31,9 @@ ERRORS_MAX: Final = 20  # enough to mend a request with, and no more than one sc
 _STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _ESCAPED: Final = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
-"""The escapes that may make U+0000 or half of a surrogate pair; UTF-8 has no form of a half, and JSON takes no raw
-U+0000.
+"""The escapes that may make U+0000 or half of a surrogate pair.
+
+Nothing else can make them: UTF-8 has no form of a half pair, and JSON allows no raw U+0000.
 """
 _NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 _LONG_DIGITS: Final = re.compile(rb"[0-9]{16}")  # fewer are an integer that a double holds
@@ -44,26 +45,26 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A document as it was read, and whether a value or a text in it may be refused."""
+    """A document as it was read, and whether a value or a text in it may have to be refused."""
 
     document: Any
     is_suspect: bool
 
     def check(self, part: object) -> None:
-        """Refuse a part of the document in which something is refused. Raises QueryProblem that names the fields."""
+        """Refuse the part if it contains a value to be refused. Raises QueryProblem that names the fields."""
         if self.is_suspect and (refused := first_distinct(_refusals(part, ()))):
             raise QueryProblem(*refused)
 
 
 def document_of(body: bytes) -> Any:  # noqa: ANN401 - any JSON
-    """The JSON document in a body. Raises QueryProblem, and nothing else, for whatever is wrong with it."""
+    """The JSON document in a body. Raises QueryProblem, and nothing else, for any fault of the body."""
     reading = reading_of(body)
     reading.check(reading.document)
     return reading.document
 
 
 def reading_of(body: bytes, *, depth_max: int = DEPTH_MAX) -> Reading:
-    """Read the text and mark what JSON leaves open, for `check`. Raises QueryProblem for other faults."""
+    """Read the text and mark the values that JSON leaves open, for `check`. Raises QueryProblem for other faults."""
     if body.count(b"[") + body.count(b"{") > depth_max:  # fewer cannot be nested deeper, wherever they stand
         _check_nesting(body, depth_max)
     if body.startswith(_BYTE_ORDER_MARK):
@@ -83,7 +84,7 @@ def reading_of(body: bytes, *, depth_max: int = DEPTH_MAX) -> Reading:
 
 
 def first_distinct(found: Iterable[Found]) -> list[Found]:
-    """The first twenty without repeats. No more of them are looked at than that takes."""
+    """The first twenty that are different. No more of `found` is read than that takes."""
     distinct: dict[Found, None] = {}
     for each in found:
         distinct[each] = None
@@ -93,7 +94,7 @@ def first_distinct(found: Iterable[Found]) -> list[Found]:
 
 
 def written(path: Iterable[str | int]) -> str:
-    """A path into a document as a field: `where.and[0]`; `body` is the document as a whole."""
+    """A path into a document as the name of a field, such as `where.and[0]`; `body` is the document as a whole."""
     return "".join(_step(part) for part in path).removeprefix(".") or "body"
 
 
@@ -118,7 +119,7 @@ def _check_nesting(body: bytes, depth_max: int) -> None:
 
 
 class _Refused:
-    """Stands in a document for a value that is JSON to some readers and not to others."""
+    """The mark that stands in a document for a value on which JSON readers disagree."""
 
     __slots__ = ("message",)
 
@@ -127,11 +128,11 @@ class _Refused:
 
 
 _FURTHER: Final = _Refused("is not JSON that all readers read alike")
-"""Stands for every refused value beyond as many as are told."""
+"""The mark for every refused value beyond the largest number of errors."""
 
 
 class _Hooks:
-    """The hooks of one reading, and how many values they have refused."""
+    """The hooks of one reading, and the number of values that they have refused."""
 
     __slots__ = ("refused",)
 
@@ -139,7 +140,7 @@ class _Hooks:
         self.refused = 0
 
     def members(self, pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Refused:
-        """An object."""
+        """The object with these members, or the mark of a refusal."""
         if len(pairs) > MEMBERS_MAX:
             return self._refuse(f"has more than {MEMBERS_MAX} members")
         members = dict(pairs)
@@ -152,7 +153,7 @@ class _Hooks:
         return self._refuse(f"has the key {quoted(twice)} twice")
 
     def integer(self, digits: str) -> int | float | _Refused:
-        """A number without a point and an exponent."""
+        """The number without a point and an exponent, or the mark of a refusal."""
         if len(digits) > _DIGITS_MAX:
             return self._refuse("is an integer too large to be exact; write it with an exponent if a double will do")
         value = int(digits)
@@ -165,7 +166,7 @@ class _Hooks:
         return self._refuse("is an integer that a double does not hold; write it with an exponent if a double will do")
 
     def real(self, digits: str) -> int | float | _Refused:
-        """Any other number."""
+        """Any other number, or the mark of a refusal."""
         value = float(digits)
         if isinf(value):
             return self._refuse("is a number too large for a double")
@@ -173,7 +174,7 @@ class _Hooks:
         return int(value) if value.is_integer() and abs(value) <= INTEGER_MAX else value
 
     def constant(self, name: str) -> _Refused:
-        """NaN, Infinity or -Infinity."""
+        """The mark of a refusal, for NaN, Infinity and -Infinity."""
         return self._refuse(f"is {name}, which is not JSON")
 
     def _refuse(self, message: str) -> _Refused:
@@ -182,7 +183,7 @@ class _Hooks:
 
 
 def _reader(hooks: _Hooks, *, has_long_digits: bool) -> json.JSONDecoder:
-    """A reader for one text. Integers take no hook of ours unless one may be too large: a list may have many."""
+    """A reader for one text. Integers get a hook only if one may be too large, since a list may have many."""
     return json.JSONDecoder(
         object_pairs_hook=hooks.members,
         parse_int=hooks.integer if has_long_digits else None,
@@ -192,7 +193,7 @@ def _reader(hooks: _Hooks, *, has_long_digits: bool) -> json.JSONDecoder:
 
 
 def _refusals(value: object, path: tuple[str | int, ...]) -> Iterator[FieldError]:
-    """The refusals anywhere in a document; its nesting was checked before."""
+    """The refusals anywhere in a document, whose nesting was checked before."""
     match value:
         case _Refused():
             yield FieldError(field=written(path), message=value.message)

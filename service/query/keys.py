@@ -1,9 +1,9 @@
-"""The keys of individuals: which texts are one individual's, and which may be meant for one person.
+"""The keys of individuals: which texts are the key of one individual, and which may be meant for one person.
 
-A dataset states how it compares keys, for good. A key is stored, listed, digested and looked up in the one form that
-this comparison gives it, so that two keys are of one individual exactly where their texts are equal. No comparison
-depends on a locale. `plain` is wider than all of them: keys that are equal in it may be one person's, and a curator is
-told.
+A dataset states how it compares keys, for good. A key is stored, listed, digested and looked up in the form that this
+comparison gives it, so that two keys are of one individual exactly where their texts are equal. No comparison depends
+on a locale. `plain` identifies more texts than any comparison. Keys whose plain forms are equal may be one person's,
+and the curator is warned of them.
 """
 
 import re
@@ -29,7 +29,7 @@ _IGNORABLE: Final = {
 
 
 class UnfitKey(ValueError):
-    """The text can be no key under a comparison; the message says why, and does not quote it."""
+    """The text can be no key under a comparison. The message says why and does not quote the text."""
 
 
 def compared(text: str, comparison: KeyComparison) -> Key:
@@ -40,7 +40,7 @@ def compared(text: str, comparison: KeyComparison) -> Key:
     their value, in ASCII digits, with a sign, zeros in front, a fraction of zeros or an exponent. `uuid` takes a UUID
     by its 128 bits (RFC 9562), in either case, with or without hyphens and braces.
 
-    Raises UnfitKey. The key of a key is itself.
+    Raises UnfitKey. A key is its own key.
     """
     match comparison:
         case "exact":
@@ -62,10 +62,10 @@ def compared(text: str, comparison: KeyComparison) -> Key:
 
 
 def plain(text: str) -> str:
-    """The form in which a key is equal to its near twins.
+    """The form in which keys that are easily confused are equal.
 
-    These differ in case, in composed, compatibility or invisible characters, in blanks, or in how a whole number or a
-    UUID is written (D146 of the Unicode Standard, without what is invisible).
+    Such keys differ in case, in composed, compatibility or invisible characters, in blanks, or in how a whole number or
+    a UUID is written (D146 of the Unicode Standard, without invisible characters).
     """
     folded = normalize("NFKD", normalize("NFKD", normalize("NFD", text).casefold()).casefold())
     visible = (each for each in folded if category(each) not in _INVISIBLE and each not in _IGNORABLE)
@@ -86,7 +86,7 @@ def _caseless(text: str) -> str:
 
 
 def _number(text: str) -> str | None:
-    """The digits of a whole number; None where the text is none."""
+    """The digits of a whole number; None for any other text."""
     if _NUMBER.fullmatch(text) is None or len(text) > KEY_CHARACTERS_MAX:
         return None
     value = Fraction(text)
@@ -94,6 +94,6 @@ def _number(text: str) -> str | None:
 
 
 def _uuid(text: str) -> str | None:
-    """A UUID in small letters with hyphens; None where the text is none."""
+    """A UUID in small letters with hyphens; None for any other text."""
     found = _UUID.fullmatch(text)
     return None if found is None else str(UUID(found[1] or found[2]))

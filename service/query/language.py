@@ -1,7 +1,7 @@
 """Version 1 of the query language, as the JSON on the wire reads it.
 
-The language is closed: what is not declared here is refused, so that a query can only ever be a linear query of
-declared columns. These models know nothing of a schema; `service.query.plan` checks a query against one.
+The language is closed: anything not declared here is refused, so that a query can only be a linear query of declared
+columns. These models know no schema. `service.query.plan` checks a query against one.
 """
 
 from typing import Annotated, Literal
@@ -78,14 +78,14 @@ class Query(Closed):
 
     @property
     def may_reuse(self) -> bool:
-        """Tell whether a released answer will do: not where it depends on what is left of budgets, as `active` does."""
+        """Tell whether a released answer will do. It will not where budgets change the answer, as for `active`."""
         return self.reuse and self.select[0].may_reuse
 
     @property
     def hashed(self) -> list[HashedParameters]:
-        """The parameters of models that it has by their hash, in its order.
+        """The parameters of models that the query states by their hash, in its order.
 
-        Every query is looked through, most of them for nothing: in one loop, and past lists of literals.
+        Every query is searched, although most have none. So this is one loop that skips lists of literals.
         """
         found: list[HashedParameters] = []
         waiting: list[object] = [self]
@@ -101,7 +101,7 @@ class Query(Closed):
 
     @property
     def is_by_item(self) -> bool:
-        """Tell whether each select item is to have a precision of its own."""
+        """Tell whether each select item is to have its own precision."""
         match self.noise:
             case Sigma(sigma=numbers) | HalfWidth(half_width=numbers) | Rho(weights=numbers) | Share(weights=numbers):
                 has_several = isinstance(numbers, tuple)

@@ -1,7 +1,7 @@
 """The coordinates of an answer, in order, and the name of each.
 
-Groups are outermost, row-major in the order of `group_by`; then the select items in order; then an item's own
-coordinates. Names are made on demand: an answer may have a million coordinates, and few want a million names.
+Groups are outermost, row-major in the order of `group_by`. Then come the select items in order, then an item's own
+coordinates. Names are made on demand: an answer may have a million coordinates, and few readers want a million names.
 """
 
 from dataclasses import dataclass
@@ -42,12 +42,12 @@ class Layout:
         return sum(item.entries_of_row for item in self.items)
 
     def reduced(self, function: str) -> "Layout":
-        """The one coordinate that is a function of them all."""
+        """The layout with one coordinate, which is a function of all the coordinates here."""
         title = self.items[0].title if len(self.items) == 1 else f"{len(self.items)} functionals"
         return Layout(groups=(), items=(PlanItem(title=f"{function}({title}) of {self.dimension}"),), places=(0,))
 
     def labels(self) -> list[Label]:
-        """One name for each coordinate, or none at all above 10,000 coordinates, where `axes` must do."""
+        """One name for each coordinate. Above 10,000 coordinates there are none, and `axes` must do."""
         if self.dimension > LABELS_MAX:
             return []
         names = [name for name, _ in self.groups]
@@ -59,9 +59,9 @@ class Layout:
         ]
 
     def axes(self, *, has_places: bool = False) -> list[Axis]:
-        """The coordinates in a few lines whatever their number: the groups from the outermost in, then the items.
+        """The coordinates in a few lines, whatever their number: first the groups, the outermost first, then the items.
 
-        With places, each item says the select item that it is of.
+        With places, each item states its place in `select`.
         """
         offset, items = 0, []
         for place, item in zip(self.places, self.items, strict=True):

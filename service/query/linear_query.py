@@ -1,10 +1,10 @@
-"""Items that are worked out from linear ones, such as a mean: the linear query behind a query that has some.
+"""Items that are worked out from linear ones, such as a mean: the linear query behind a query with such items.
 
 The rules are public: they follow from the query and the declared bounds. The linear query is answered, and its answer
-has the estimates beside its numbers. A release is recognised by the linear query, in whatever form it was asked for.
+has the estimates beside its numbers. A release is recognised by the linear query, in whatever form that was asked for.
 
 A share or rho is divided among the items that were asked for, and an item's part among its linear items by fixed
-weights. A linear item that two of them need is asked for once, and gets the parts of both.
+weights. A linear item that two items need is asked for once, and gets the parts of both.
 """
 
 import math
@@ -42,7 +42,7 @@ class LinearQuery:
     query: Query
     has_weights: bool  # the query that was asked states them
     selected: Sequence[tuple[LinearParts | None, tuple[int, ...]]]
-    """Each item that was asked for, and the places of its linear items; None for one that is linear itself."""
+    """Each item that was asked for, with its linear parts (None if the item is linear itself) and their places."""
 
     def estimated(self, layout: Layout) -> tuple[EstimatedItem, ...]:
         """The items whose estimates an answer has: composite ones, and linear ones of one number."""
@@ -66,7 +66,7 @@ class LinearQuery:
         return tuple(found)
 
     def as_asked(self, problem: QueryProblem) -> QueryProblem:
-        """A problem of the linear query in the fields of the one that was asked."""
+        """A problem of the linear query, with its fields named as in the query that was asked."""
         return QueryProblem(
             *(FieldError(field=self._asked_field(each.field), message=each.message) for each in problem.errors)
         )
@@ -115,7 +115,7 @@ def linear_query(query: Query, columns: RowColumns, groups: Sequence[Group], ter
 
 
 def _refuse_beside(query: Query, kind: str, terms: DatasetTerms) -> None:
-    """Raise QueryProblem for what may not stand beside a composite item."""
+    """Raise QueryProblem for a part of the query that may not stand beside a composite item."""
     if not isinstance(query.noise, Share | Rho):
         problem = f"of a {kind} follows from how many rows there are; give a share or a rho"
         raise QueryProblem.of(f"noise.{query.noise.KIND}", problem)
@@ -140,7 +140,7 @@ def _shares(query: Query) -> list[Fraction]:
 
 
 def _whole_numbers(weights: Sequence[Fraction]) -> tuple[float, ...]:
-    """Weights in the same proportions: whole numbers, where they are of moderate size."""
+    """Weights in the same proportions: whole numbers, unless these would be very large."""
     scale = math.lcm(*(each.denominator for each in weights))
     numbers = [int(each * scale) for each in weights]
     shared = math.gcd(*numbers)
@@ -152,7 +152,7 @@ def _whole_numbers(weights: Sequence[Fraction]) -> tuple[float, ...]:
 def _told_apart(
     selected: Sequence[tuple[LinearParts | None, tuple[int, ...]]],
 ) -> list[tuple[LinearParts | None, tuple[int, ...]]]:
-    """The items with titles that are all different: where two have one title, their places tell them apart."""
+    """The items with different titles: where several have one title, their places are added to it."""
     times = Counter(each.title for each, _ in selected if each is not None)
     return [
         (replace(each, title=f"select[{number}] {each.title}"), places)

@@ -1,4 +1,4 @@
-"""Values of a column that a query lists: their codes, their places, and the rows that they leave."""
+"""Values of a column that a query lists: their codes, their places, and the rows that have them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -18,9 +18,9 @@ WEIGHTS_MAX: Final = 2**15
 
 
 def weighed(items: Sequence[PlanItem], columns: Mapping[str, QueryColumn]) -> Predicate:
-    """The rows that some item adds anything but zero for, where all items list their values; otherwise every row.
+    """The rows to which some item gives a weight, where all items list their values; otherwise every row.
 
-    It may stand beside the conditions of a query where all selected rows count, because rows that add nothing do not.
+    In a query where all selected rows count, this may be added to the conditions, because the other rows add nothing.
     """
     listed: dict[str, set[int]] = {}
     for item in items:
@@ -36,7 +36,7 @@ def weighed(items: Sequence[PlanItem], columns: Mapping[str, QueryColumn]) -> Pr
 
 
 def placed(of: QueryColumn, codes: Sequence[int], name: str) -> QueryColumn:
-    """A column of the place of each value among the listed `codes`, NULL for the others."""
+    """A column with the place of each value among the listed `codes`; NULL for other values."""
     return QueryColumn(
         name=name,
         kind="integer",
@@ -59,7 +59,7 @@ def codes_of(literals: Sequence[Value], of: QueryColumn, field: str) -> list[int
 
 
 def _codes_of_integers(literals: Sequence[Value], of: QueryColumn) -> list[int] | None:
-    """The codes at once, where all literals are whole numbers that the column has; else None."""
+    """The codes, worked out together, where all literals are whole numbers that the column has; otherwise None."""
     is_sized = isinstance(of.declared, CategoryColumn) and of.declared.categories is None
     if not (is_sized or of.kind == "integer") or any(type(literal) is not int for literal in literals):
         return None
@@ -68,7 +68,7 @@ def _codes_of_integers(literals: Sequence[Value], of: QueryColumn) -> list[int] 
 
 
 def refuse_repeated(codes: Sequence[int], literals: Sequence[Value], field: str) -> None:
-    """Raise QueryProblem naming the first value whose code is listed before."""
+    """Raise QueryProblem naming the first value whose code occurs earlier in the list."""
     seen: set[int] = set()
     for number, code in enumerate(codes):
         if code in seen:

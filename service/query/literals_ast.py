@@ -1,4 +1,4 @@
-"""Literals, names and the closed model that the parts of the query language are made of."""
+"""Literals, names and the closed model on which the parts of the query language are based."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -39,9 +39,9 @@ SOME: JsonDict = {"minItems": 1}  # the same, said in the JSON schema
 
 
 def not_longer(parts_max: int) -> BeforeValidator:
-    """Refuses a longer list before any part of it is read. Every other list of a query ends at its first wrong part.
+    """Refuses a list that is too long before reading any part of it. Other lists are read up to their first wrong part.
 
-    `max_length` counts only the parts that were valid.
+    `max_length` would not do, since it counts only the valid parts.
     """
 
     def check(parts: object) -> object:
@@ -65,7 +65,7 @@ def either(first: str, second: str) -> Any:  # noqa: ANN401 - as pydantic's
 
 
 def in_pieces(members_max: int) -> WrapValidator:
-    """Reads an object of many alike members twenty at a time, so that errors are reported of one piece at most."""
+    """Reads an object of many similar members, twenty at a time, so that errors of one piece at most are reported."""
 
     def read(members: object, handler: ValidatorFunctionWrapHandler) -> Any:  # noqa: ANN401 - as pydantic's
         if not isinstance(members, dict) or len(members) <= _PIECE:
@@ -105,7 +105,7 @@ class Keyed(Closed):
 
 
 def only_key(node: object) -> str | None:
-    """The tag of a node: its one key in JSON, its class's `KIND` once read."""
+    """The tag of a node: its one key in JSON, or the `KIND` of its class once it is read."""
     if isinstance(node, dict):
         return f"({next(iter(node))})" if len(node) == 1 else None
     return f"({getattr(node, 'KIND', None)})"
@@ -150,16 +150,16 @@ class ByKey:
 
 
 def operand_kind(node: object) -> str:
-    """The tag of what is compared or calculated with: of the row, or a literal."""
+    """The tag of an operand: a value of the row, or a literal."""
     return "(row)" if isinstance(node, dict | Closed) else "(literal)"
 
 
 Number = Annotated[int, Field(ge=-INTEGER_MAX, le=INTEGER_MAX)] | Annotated[float, Field(allow_inf_nan=False)]
 Value = bool | Number | Annotated[str, Field(max_length=1000)]
 ColumnName = Annotated[str, Field(min_length=1, max_length=127)]
-"""A column of the table, or `people.town`: the column of the individual that the event is of."""
+"""A column of the table, or such as `people.town`, a column of the individual that the event is of."""
 
 
 def count_kind(numbers: object) -> str:
-    """The tag of one number, or of a list of several."""
+    """The tag of one number or of a list of numbers."""
     return "(several)" if isinstance(numbers, list | tuple) else "(one)"

@@ -1,8 +1,8 @@
 """The mechanism that a query asks for, and whether its dataset and its form admit it.
 
-A Gaussian is priced by the L2 norm of an individual's vector. Laplace noise is priced by the L1 norm, which an entry
-does not keep: so it is for queries in which an individual has one number, whose size is the root of the stored square.
-A reduced query has one number, whatever its vectors are.
+A Gaussian is priced by the L2 norm of an individual's vector. Laplace noise is priced by the L1 norm, which a ledger
+entry does not keep. So it is for queries in which an individual has one number: the size of that number is the root of
+the stored square. A reduced query has one number, whatever its vectors are.
 """
 
 from typing import Final
@@ -22,7 +22,8 @@ UNPRICED: Final = {Gaussian.word: GAUSSIAN_NOISE}
 def mechanism_of(query: Query, table: Table, pricing: Priced) -> Mechanism:
     """The mechanism that a query asks for.
 
-    Raises QueryProblem for one that has no price, and for noise of one number where an individual may have several.
+    Raises QueryProblem for a mechanism without a price, and for one of a single number where an individual may have
+    several.
     """
     priced = UNPRICED if pricing is None else pricing.mechanisms
     if query.mechanism not in priced:

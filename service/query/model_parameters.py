@@ -16,10 +16,10 @@ from service.query.schema import REAL_MAX
 
 UNKNOWN_HASH: Final = "are not known by this hash; send the numbers"
 ARGUMENT_MAX: Final = 2**52
-"""The most steps of a prediction's argument: a double holds every sum exactly, in any order."""
+"""The most steps of a prediction's argument. A double then holds every sum exactly, in any order."""
 
 Given = Sequence[float] | Sequence[Sequence[float]] | HashedParameters
-"""The parameters in the forms that a query has."""
+"""The parameters in the forms that a query may give them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class PackedParameters:
 
 
 def parameter_rows(given: Given, classes: int | None, size: int, *, field: str, of: str) -> NDArray[np.float64]:
-    """The parameters of so many features, one row for each class; without classes one. Raises QueryProblem."""
+    """The parameters of `size` features: a row for each class, or one row without classes. Raises QueryProblem."""
     if isinstance(given, HashedParameters):
         return _known(given, (size,) if classes is None else (classes, size), field).reshape(-1, size)
     by_class = isinstance(given[0], tuple)
@@ -53,7 +53,7 @@ def parameter_rows(given: Given, classes: int | None, size: int, *, field: str, 
 
 
 def parameter_steps(rows: NDArray[np.float64], features: FeatureMap) -> tuple[Integers, int]:
-    """The parameters in steps of a power of two, at which every argument is below 2^52 steps; and the exponent."""
+    """The parameters in steps of a power of two, and its exponent. Every argument is below 2^52 of these steps."""
     largest = float(np.abs(rows).max())
     bits = ARGUMENT_MAX.bit_length() - 1 - features.sum_max.bit_length()
     step_log2 = frexp(largest)[1] - bits if largest > 0 else 0
@@ -61,7 +61,7 @@ def parameter_steps(rows: NDArray[np.float64], features: FeatureMap) -> tuple[In
 
 
 def each_once(named: Iterable[HashedParameters]) -> tuple[HashedParameters, ...]:
-    """The arrays that a query names by their hashes, each once. Raises QueryProblem where they are too many."""
+    """The arrays that a query names by their hashes, each once. Raises QueryProblem for too many."""
     found: dict[str, HashedParameters] = {}
     for each in named:
         found.setdefault(each.sha256, each)
@@ -77,7 +77,7 @@ def _numbers(parameters: Sequence[float] | Sequence[Sequence[float]]) -> Sequenc
 
 
 def _known(given: HashedParameters, shape: tuple[int, ...], field: str) -> NDArray[np.float64]:
-    """The numbers of a hash. Raises QueryProblem where they are not known, or of another shape."""
+    """The numbers that a hash stands for. Raises QueryProblem where they are unknown, or of another shape."""
     if is_unknown(given):
         raise QueryProblem.of(field, UNKNOWN_HASH)
     if given.shape != shape or given.array is None:

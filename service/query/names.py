@@ -1,7 +1,7 @@
 """The one rule for names that people read: of keys, organisations, purposes and categories.
 
-Two names that look alike are two things in the ledger and one to the eye, and a control character may turn a line
-around or hide it. Datasets, tables and columns have narrower names, of ASCII letters and digits (`Name`).
+Two names that look alike are different in the ledger, but a reader takes them for one. A control character may reverse
+a line or hide it. Datasets, tables and columns have narrower names, of ASCII letters and digits (`Name`).
 """
 
 import unicodedata
@@ -12,7 +12,7 @@ _BLANK_LETTERS: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uf
 
 
 def fault_of_name(text: str, length_max: int) -> str | None:
-    """The fault of a name, which a message states after its field; None for a good one."""
+    """The fault of a name, as a message states it after the name's field; None for a good name."""
     if not 1 <= len(text) <= length_max:
         return f"must have 1 to {length_max} characters"
     if not (text.isascii() and text.isprintable()):

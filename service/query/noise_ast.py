@@ -15,7 +15,7 @@ CLIP_MIN, CLIP_MAX = 1e-30, 1e30
 Positive = Annotated[float, Field(gt=0, le=MAGNITUDE_MAX)]
 Clip = Annotated[float, Field(ge=CLIP_MIN, le=CLIP_MAX)]
 ByItem = (Strict(strict=False), Field(fail_fast=True, max_length=SELECT_MAX), NOT_EMPTY, Tag("(several)"))
-"""The form of a list with one number for each select item."""
+"""The constraints on a list with one number for each select item."""
 Positives = Annotated[
     Annotated[Positive, Tag("(one)")] | Annotated[tuple[Positive, ...], *ByItem], Discriminator(count_kind)
 ]
@@ -50,7 +50,7 @@ class NoiseForm(Keyed):
     @staticmethod
     @abstractmethod
     def words(noise: Node) -> str:
-        """The words for it, from its JSON; none of a precision that is not asked for."""
+        """The words for the precision, from its JSON; empty for one that is not asked for."""
 
 
 class Sigma(NoiseForm):
@@ -60,7 +60,7 @@ class Sigma(NoiseForm):
 
     @staticmethod
     def words(noise: Node) -> str:
-        """The sigma, or the list of them."""
+        """The sigma, or the list of sigmas, in words."""
         return f"σ {numbers_text(noise['sigma'])}"
 
 
@@ -72,7 +72,7 @@ class Rho(NoiseForm):
 
     @staticmethod
     def words(noise: Node) -> str:
-        """The rho, and the parts in which it is divided."""
+        """The rho in words, with the parts into which it is divided."""
         return f"at most ρ {number_text(noise['rho'])} per person{_divided(noise)}"
 
 
@@ -88,12 +88,12 @@ class Share(NoiseForm):
 
     @staticmethod
     def words(noise: Node) -> str:
-        """The share in per cent, and the parts in which it is divided."""
+        """The share in per cent, with the parts into which it is divided."""
         return f"at most {number_text(100 * noise['share'])} % of the budget per person{_divided(noise)}"
 
 
 class SizeForm(NoiseForm):
-    """A size of noise that has a word of its own, by which one mechanism alone is asked."""
+    """A size of noise with its own word, which by itself asks for one mechanism."""
 
     MECHANISM: ClassVar[str]
     """The word of the mechanism, for refusals."""
@@ -117,7 +117,7 @@ class LaplaceScale(SizeForm):
 
     @staticmethod
     def words(noise: Node) -> str:
-        """The scale."""
+        """The scale in words."""
         return f"scale {number_text(noise['scale'])}"
 
 
@@ -129,7 +129,7 @@ class HalfWidth(NoiseForm):
 
     @staticmethod
     def words(noise: Node) -> str:
-        """The distance and its confidence."""
+        """The distance and its confidence in words."""
         return f"± {numbers_text(noise['half_width'])} with {number_text(100 * noise['confidence'])} % confidence"
 
 
@@ -143,15 +143,15 @@ class Prepaid(NoiseForm):
 
     @staticmethod
     def words(noise: Node) -> str:  # noqa: ARG004 - none of it
-        """Nothing: the item says that it is a tick."""
+        """An empty text, since the item says that it is a tick."""
         return ""
 
 
 MechanismWord = Literal["gaussian", "laplace"]
-"""The words by which a query names its mechanism; `Accounting.mechanisms` has them."""
+"""The words by which a query names its mechanism; `Accounting.mechanisms` has the mechanisms."""
 
 NOISES: Final[tuple[type[NoiseForm], ...]] = (Sigma, Rho, Share, HalfWidth, LaplaceScale, Prepaid)
-"""The forms, in the order in which a key of a document decides which one it is."""
+"""The forms, in the order in which a document's keys are tried."""
 
 
 def _divided(noise: Node) -> str:

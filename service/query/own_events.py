@@ -14,15 +14,15 @@ from service.query.schema import EventsTable, Schema
 from service.query.suggestions import did_you_mean
 
 TOTAL_MAX: Final = 2**59
-"""The largest total of an individual's events in steps; a clip is calculated with it in 60 bits."""
+"""The largest total of an individual's events in steps. Arithmetic with a clip of it fits 60 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTotal(ReaderFormula):
-    """The events of one individual that a predicate selects, counted, or summed by a column."""
+    """The number of those events of an individual that a predicate selects, or the sum of a column over them."""
 
     conditions: ClassVar[int] = LOOKED_UP
-    """The price of the total; the totals of all individuals are priced by themselves."""
+    """The price of looking up one total. Making the totals of all individuals is priced elsewhere."""
     table: str
     declared: EventsTable
     predicate: Predicate
@@ -33,7 +33,7 @@ class OwnTotal(ReaderFormula):
 def own_events_column(
     node: Own, columns: RowColumns, columns_of: Callable[[Schema, str], RowColumns], field: str
 ) -> QueryColumn:
-    """The column of the totals, zero for an individual without such events; never NULL.
+    """The column of the totals: zero for an individual without such events, and never NULL.
 
     `columns_of` gives the columns of another table. Raises QueryProblem naming the field.
     """
@@ -68,7 +68,7 @@ def own_events_column(
 
 
 def _total(added: QueryColumn | None, rows: int, field: str) -> Coding:
-    """The coding of totals over at most so many events. Raises QueryProblem for one that is too large."""
+    """The coding of totals over at most `rows` events. Raises QueryProblem for a total that is too large."""
     low, high, step_log2 = 0, 1, 0
     if added is not None:
         coding = added.coding

@@ -17,7 +17,7 @@ PARAMETERS_MAX = 2**20
 HASHES_MAX: Final = 8
 """The most arrays of parameters that one query may name by their hashes."""
 MIXED_MAX: Final = 32
-"""A longer list in a query is of literals alone, or has none."""
+"""The longest list of a query in which literals and other parts may be mixed; a longer list has parts of one kind."""
 
 
 def _rows_kind(node: object) -> str:
@@ -53,14 +53,14 @@ class SentNumbers:
 
 @dataclass(frozen=True, slots=True)
 class KnownNumbers:
-    """Numbers that are kept of an earlier query of the same analyst."""
+    """Numbers that the service has kept from an earlier query of the same analyst."""
 
     numbers: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownNumbers:
-    """No numbers: the query has their hash alone."""
+    """The lack of numbers: the query has their hash alone."""
 
     numbers: ClassVar[bytes] = b""
 
@@ -84,23 +84,23 @@ class HashedParameters(Closed):
 
     @classmethod
     def of(cls, numbers: NDArray[np.floating]) -> Self:
-        """The parameters that such an array is. Its numbers come with them."""
+        """The parameters with the numbers of this array."""
         packed = np.asarray(numbers, dtype="<f8", order="C").tobytes()
         made = cls(sha256=hashlib.sha256(packed).hexdigest(), shape=numbers.shape)
         return made.given(SentNumbers(numbers.shape, packed))
 
     def kept_as(self, shape: tuple[int, ...], numbers: bytes) -> Self:
-        """These parameters with the numbers that are kept, in the shape that is asked for or else in the kept one."""
+        """These parameters with the kept numbers, in the shape that the query states or else in the kept shape."""
         return self.model_copy(update={"shape": self.shape or shape}).given(KnownNumbers(numbers))
 
     def given(self, source: SentNumbers | KnownNumbers) -> Self:
-        """Set the source of the numbers, and return this object; its maker calls this."""
+        """Set the source of the numbers and return this object. Only the code that makes the object calls this."""
         self._source = source
         return self
 
     @property
     def source(self) -> SentNumbers | KnownNumbers | UnknownNumbers:
-        """The origin of the numbers, with the numbers."""
+        """The source of the numbers, with the numbers."""
         return self._source
 
     @property
@@ -110,13 +110,13 @@ class HashedParameters(Closed):
 
     @property
     def array(self) -> NDArray[np.float64] | None:
-        """The numbers in their shape; None where they are not known, or are not as many as the shape says."""
+        """The numbers in their shape; None where they are not known, or do not fill the shape."""
         if self.shape is None or 8 * prod(self.shape) != len(self.numbers):
             return None
         return np.frombuffer(self.numbers, dtype="<f8").reshape(self.shape)
 
     def __eq__(self, other: object) -> bool:
-        """Compare the hash and the shape, wherever the numbers come from."""
+        """Compare the hash and the shape, whatever the source of the numbers."""
         return isinstance(other, HashedParameters) and (self.sha256, self.shape) == (other.sha256, other.shape)
 
     def __hash__(self) -> int:
@@ -125,7 +125,7 @@ class HashedParameters(Closed):
 
 
 def is_unknown(given: HashedParameters) -> bool:
-    """Tell whether a query lacks the numbers of a hash."""
+    """Tell whether only the hash of these parameters is known."""
     return isinstance(given.source, UnknownNumbers)
 
 
@@ -144,7 +144,7 @@ Parameters = Annotated[
 
 
 def with_kept(part: Any, kept: Mapping[str, tuple[tuple[int, ...], bytes]]) -> Any:  # noqa: ANN401 - the same type
-    """A part of a query with the shapes and numbers that are kept by hash; itself where it lacks none of these."""
+    """A part of a query with the kept shapes and numbers for its hashes; the same object if it needs none of them."""
     if isinstance(part, HashedParameters):
         return part.kept_as(*kept[part.sha256]) if is_unknown(part) and part.sha256 in kept else part
     changed = {place: new for place, old in _members(part) if (new := with_kept(old, kept)) is not old}
@@ -156,7 +156,7 @@ def with_kept(part: Any, kept: Mapping[str, tuple[tuple[int, ...], bytes]]) -> A
 
 
 def _members(part: object) -> Iterator[tuple[Any, object]]:
-    """The parts of a part by name or place; none of a list of literals."""
+    """The members of a part, each with its name or place; none for a list of literals."""
     if isinstance(part, Closed):
         yield from ((name, getattr(part, name)) for name in type(part).model_fields)
     elif isinstance(part, tuple) and (len(part) <= MIXED_MAX or isinstance(part[0], Closed)):

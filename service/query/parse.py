@@ -1,6 +1,7 @@
 """Bytes off the wire to a Query.
 
-`service.query.json_text` reads the text; pydantic reads the document, and its errors are told in the caller's words.
+`service.query.json_text` reads the text and pydantic reads the document. Pydantic's errors are reported in the caller's
+words.
 """
 
 from collections.abc import Hashable
@@ -17,7 +18,7 @@ from service.query.problems import FieldError, QueryProblem
 BODY_BYTES_MAX = 256 * 1024
 KEPT_BODY_BYTES_MAX = 1024
 KEPT_MAX = 256
-"""How many queries of short texts are kept, the last ones asked."""
+"""The most queries of short texts that are kept, those asked last."""
 
 _LITERAL_TYPES = {"bool", "constrained-int", "float", "constrained-str"}  # a literal's union, as pydantic names it
 _MESSAGES = {
@@ -38,9 +39,9 @@ _MESSAGES = {
 
 
 def kept_query(body: bytes, asker: Hashable) -> Query:
-    """Parse as `parse_query`; the same text of one asker is read once, and gives the same object, while it is kept.
+    """Parse as `parse_query`, but keep short texts: one text of one asker is read once and gives the same object.
 
-    Nobody can tell by the time that a query takes what another has asked.
+    Texts are kept for each asker. So nobody can tell by the time of a query what another asker has asked.
     """
     return _read_for(body, asker) if len(body) <= KEPT_BODY_BYTES_MAX else parse_query(body)
 
@@ -53,8 +54,8 @@ def _read_for(body: bytes, _asker: Hashable) -> Query:
 def parse_query(body: bytes) -> Query:
     """The query in a request's body, UTF-8 JSON of at most 256 KiB nested at most 16 deep.
 
-    Raises QueryProblem, and nothing else, for whatever is wrong with it. What it means for a dataset is checked by
-    `compile_query`.
+    Raises QueryProblem, and nothing else, for any fault of the body. `compile_query` checks what the query means for a
+    dataset.
     """
     if len(body) > BODY_BYTES_MAX:
         raise QueryProblem.of("body", f"is larger than {BODY_BYTES_MAX} bytes")
@@ -73,7 +74,7 @@ def query_of(document: object) -> Query:
 
 
 def _is_tick_without_noise(document: object) -> TypeGuard[dict[str, Any]]:
-    """Tell whether it asks for a tick alone and leaves the noise out, which is the monitor's."""
+    """Tell whether a document asks for a tick alone and leaves out the noise, which the monitor decides."""
     match document:
         case {"noise": _}:
             return False
@@ -84,7 +85,7 @@ def _is_tick_without_noise(document: object) -> TypeGuard[dict[str, Any]]:
 
 
 def _errors(error: ValidationError, document: object) -> list[FieldError]:
-    """The problems of a query in the caller's own words: the first twenty, without repeats."""
+    """The problems of a query in the caller's own words: the first twenty that are different."""
     details = error.errors(include_url=False, include_input=False)
     return first_distinct(
         FieldError(field=_field(detail["loc"], document, missing=detail["type"] == "missing"), message=_message(detail))
@@ -93,7 +94,7 @@ def _errors(error: ValidationError, document: object) -> list[FieldError]:
 
 
 def _field(location: tuple[int | str, ...], document: object, *, missing: bool) -> str:
-    """A location of pydantic's walked along the document: what is not in it is the name of a union's member."""
+    """The field at a location of pydantic's. A part that is not in the document, a union member's name, is left out."""
     path: list[int | str] = []
     for depth, part in enumerate(location):
         absent = missing and depth == len(location) - 1

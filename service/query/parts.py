@@ -22,16 +22,16 @@ _HOUR_S: Final = 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """The parts of a column that rows are grouped by, in order, and how they were asked for."""
+    """The parts by which a column's rows are grouped: their labels, in order, and how they were asked for."""
 
     labels: Sequence[str | int]
     said: tuple[tuple[str, object], ...]  # a member of the axis: ("by", "month")
 
 
 def in_intervals(column: QueryColumn, name: str, positions: Sequence[int | Fraction]) -> QueryColumn:
-    """Intervals between positions on the scale of codes, which increase; the last one includes its end.
+    """The column of the intervals between increasing positions on the scale of codes. The last one includes its end.
 
-    A code within the column's slack of a position is at it.
+    A code within the column's slack of a position counts as equal to that position.
     """
     last, slack = column.coding.null_code, column.slack
     thresholds = [ceil(position - slack) for position in positions[:-1]] + [floor(positions[-1] + slack) + 1]
@@ -39,18 +39,18 @@ def in_intervals(column: QueryColumn, name: str, positions: Sequence[int | Fract
 
 
 def in_parts(column: QueryColumn, name: str, thresholds: Sequence[int]) -> QueryColumn:
-    """Intervals between codes, which do not decrease."""
+    """The column of the intervals between codes that do not decrease."""
     formula = Intervals(column=column.name, thresholds=tuple(thresholds))
     return _part(name, formula, len(thresholds) - 1)
 
 
 def edge_text(edge: float) -> str:
-    """The shortest decimal that reads as an edge: different edges have different texts."""
+    """The shortest decimal that reads as the edge, so that different edges have different texts."""
     return repr(edge).removesuffix(".0")
 
 
 def interval_labels(texts: Sequence[str]) -> Labels:
-    """`[0, 10)`, and `[110, 120]` for the last."""
+    """The labels of intervals, such as `[0, 10)`, and `[110, 120]` for the last."""
     return Labels(partial(_interval, tuple(texts)), 0, len(texts) - 1)
 
 
@@ -59,7 +59,7 @@ def _interval(texts: Sequence[str], place: int) -> str:
 
 
 def bucketed(column: QueryColumn, name: str, unit: Unit, field: str) -> tuple[QueryColumn, Parts]:
-    """A date or time by a part of the calendar. Raises QueryProblem naming `field`."""
+    """The column of a date's or time's parts of the calendar, and these parts. Raises QueryProblem naming `field`."""
     if column.kind not in {"date", "datetime"}:
         raise QueryProblem.of(f"{field}.column", "must be a date or a time; bin takes numbers")
     unit_steps = DAY_S if column.kind == "datetime" else 1
@@ -104,7 +104,7 @@ def _day(days: int) -> date:
 
 
 def _starts(first: int, last: int, unit: Unit) -> Iterator[int]:
-    """The first days of the parts that the days first..last lie in."""
+    """The first days of the parts in which the days first..last lie."""
     start: date | None = _BEGINNINGS[unit](_day(first))
     while start is not None and (days := (start - _EPOCH).days) <= last:
         yield days

@@ -1,10 +1,10 @@
-"""Phrases for the parts of a query, as JSON has them: the words of a value, a condition, a group and a number."""
+"""Phrases for the parts of a query, as JSON has them: the words for a value, a condition, a group and a number."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 PARTS_SHOWN_MAX: Final = 6
-"""The most parts of a list that are shown; a longer one says how many more there are."""
+"""The most parts of a list that are shown. A longer list ends with how many more there are."""
 
 _OPERATORS: Final = {"add": "+", "sub": "-", "mul": "*"}
 _SIGNS: Final = {"eq": "=", "ne": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥"}
@@ -54,7 +54,7 @@ def _own(body: Node) -> str:
 
 
 def feature_words(body: Node) -> str:
-    """The words for features: the number of single ones, and the vectors by name."""
+    """The words for features: how many single ones there are, and the vectors by name."""
     vectors = [str(each["vector"]) for each in body["features"] if "vector" in each]
     others = len(body["features"]) - len(vectors)
     counted = [f"{others} feature{'s' * (others > 1)}"] if others else []
@@ -101,23 +101,23 @@ def literal_words(value: object) -> str:
 
 
 def number_text(value: Any) -> str:  # noqa: ANN401 - int or float
-    """A number in twelve digits."""
+    """A number, to twelve digits."""
     return str(value) if isinstance(value, int) else f"{value:.12g}"
 
 
 def numbers_text(value: Any) -> str:  # noqa: ANN401 - a number or a list of them
-    """A number, or a list of them."""
+    """A number, or a list of numbers, as text."""
     return listed(map(number_text, value)) if isinstance(value, list | tuple) else number_text(value)
 
 
 def shortened(parts: Sequence[str]) -> Sequence[str]:
-    """The first parts of a long list, and how many more there are."""
+    """The first parts of a long list, and how many more there are; a short list whole."""
     if len(parts) <= PARTS_SHOWN_MAX:
         return parts
     return [*parts[: PARTS_SHOWN_MAX - 1], f"{len(parts) - PARTS_SHOWN_MAX + 1} more"]
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names with commas and an `and`."""
+    """The names with commas and an `and`."""
     parts = shortened(list(names))
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

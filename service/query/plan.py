@@ -1,8 +1,8 @@
 """A query checked against the public schema: everything the engine, the noise and the reply need to know about it.
 
-The plans of short queries are kept, each by its query object: `service.query.parse.kept_query` gives one object for one
-text of one asker, so that a text that is asked again is neither read nor compiled again, and nobody can tell by a
-duration what another has asked. Queries that compare equal are not the same: to Python, 1 is True.
+The plans of short queries are kept, each by its query object. `service.query.parse.kept_query` gives one object for one
+text of one asker. So a text that is asked again is neither read nor compiled again, and nobody can tell by a duration
+what another asker has asked. Queries that compare equal may still be different, because to Python 1 is True.
 """
 
 import hashlib
@@ -44,14 +44,14 @@ from service.query.stated_noise import StatedNoise, stated_noise
 
 KEPT_CANONICAL_BYTES_MAX: Final = 2048
 KEPT_CODES_MAX: Final = 2**10
-"""Codes in lists of a plan that is kept: they may be longer than the text that they are of."""
+"""The most codes in the lists of a plan that is kept. Such lists may be longer than the query's text."""
 
 Registration = TypeVar("Registration")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedRows:
-    """The rows that a query selects, and the columns that it reads of them."""
+    """The rows that a query selects, and the columns that it reads of these rows."""
 
     table: str
     predicate: Predicate
@@ -78,17 +78,17 @@ class Plan:
 
     @property
     def product(self) -> ProductPlan | None:
-        """The product that an individual adds, of items that sum products."""
+        """The product that an individual adds, for items that sum products; None for others."""
         return self.layout.items[0].product
 
     @property
     def answered(self) -> Layout:
-        """The coordinates of the answer: those of the vectors, or the one that is a function of them."""
+        """The coordinates of the answer: those of the vectors, or the one coordinate of a reduced sum."""
         return self.layout if self.reduce is None else self.layout.reduced(self.reduce)
 
     @property
     def terms(self) -> QueryTerms:
-        """The terms on which the core answers it."""
+        """The terms on which the core answers the query."""
         return QueryTerms(
             dimension=self.layout.dimension,
             law=self.scale.law,
@@ -102,17 +102,17 @@ class Plan:
         return stated_noise(self.scale.law, grid_log2=self.scale.grid_log2, sigmas=self.scale.sigmas)
 
     def is_met_by(self, *, size: float, grid_log2: int, dimension: int, sigmas: tuple[float, ...]) -> bool:
-        """Tell whether a released answer to this query has its numbers and no more noise than asked, on its grid."""
+        """Tell whether a released answer has this query's numbers, on its grid, with no more noise than asked for."""
         is_counted_alike = (grid_log2, dimension, sigmas) == (self.scale.grid_log2, self.dimension, self.scale.sigmas)
         return is_counted_alike and size <= self.scale.size
 
     def of_all(self) -> "Plan":
-        """Return the plan for all individuals, without a condition on what they have left."""
+        """Return the plan for all individuals, whatever they have left."""
         items = tuple(item.of_all() for item in self.layout.items)
         return replace(self, layout=replace(self.layout, items=items))
 
     def lightened(self) -> "Plan":
-        """The shown part alone, without the numbers of models, which may be megabytes."""
+        """The part of the plan that answers show, without the numbers of models, which may be megabytes."""
         items = tuple(replace(item, product=None) for item in self.layout.items)
         layout, rows = replace(self.layout, items=items), replace(self.rows, columns={})
         return replace(self, layout=layout, rows=rows, parameters=())
@@ -121,7 +121,7 @@ class Plan:
 def compile_query(
     query: Query, schema: Schema, *, capacity: int, budget_units: int, pricing: Priced = None, monitor: Ticking = None
 ) -> Plan:
-    """The plan for at most `capacity` individuals with limits of `budget_units`. Raises QueryProblem, nothing else."""
+    """The plan for at most `capacity` individuals with limits of `budget_units`. Raises no error but QueryProblem."""
     terms = DatasetTerms(capacity, budget_units, pricing, monitor)
     if any(map(is_composite, query.select)):
         return _composite(query, schema, terms)
@@ -174,7 +174,7 @@ def _composite(query: Query, schema: Schema, terms: DatasetTerms) -> Plan:
 
 
 def _canonical(query: Query, table: str) -> bytes:
-    """The canonical form, itself a query: numbers may be longer in it than they were sent."""
+    """The canonical form. Raises QueryProblem for one that is too large: its numbers may be longer than those sent."""
     canonical = canonical_bytes(query, table=table)
     if len(canonical) > BODY_BYTES_MAX:
         raise QueryProblem.of("body", f"is larger than {BODY_BYTES_MAX} bytes in its canonical form")
@@ -182,19 +182,19 @@ def _canonical(query: Query, table: str) -> bytes:
 
 
 class KeptPlans(Generic[Registration]):
-    """A cache of at most KEPT_MAX plans of short queries. Thread-safe."""
+    """A cache of at most KEPT_MAX plans of short queries. It is thread-safe."""
 
     def __init__(self, compiled: Callable[[Query, Registration], Plan]) -> None:
-        """`compiled` gives the plan of a query under a registration, which is an object that never changes."""
+        """Keep the plans that `compiled` gives for a query and a registration, which is an immutable object."""
         self._compiled = compiled
         self._kept: dict[int, tuple[Query, Registration, Plan]] = {}  # by the identity of the query, which is held
 
     def __contains__(self, query: Query) -> bool:
-        """Tell whether the plan of this very query is kept, under any registration."""
+        """Tell whether the plan of this very query object is kept, under any registration."""
         return id(query) in self._kept
 
     def of(self, query: Query, registration: Registration) -> Plan:
-        """The plan. Raises what `compiled` raises."""
+        """The plan of a query under a registration. Raises the errors of `compiled`."""
         kept = self._kept.get(id(query))
         if kept is not None and kept[0] is query and kept[1] is registration:
             return kept[2]
@@ -225,7 +225,7 @@ def groups_of(query: Query, columns: RowColumns) -> list[Group]:
 
 
 def _layout(query: Query, columns: RowColumns, groups: Sequence[Group], terms: DatasetTerms) -> Layout:
-    """Each item once: the same numbers with noise of their own tell what less noise would."""
+    """The coordinates of the items. No item may be asked twice: two noises on one number would amount to less noise."""
     places: dict[Item, int] = {}
     items: list[tuple[int, PlanItem]] = []
     for number, item in enumerate(query.select):
@@ -250,9 +250,9 @@ def _layout(query: Query, columns: RowColumns, groups: Sequence[Group], terms: D
 
 
 def _told_apart(items: Sequence[tuple[int, PlanItem]]) -> list[tuple[int, PlanItem]]:
-    """The items with titles that are all different: where two have one title, their places in `select` tell them apart.
+    """The items with different titles: where several have one title, their places in `select` are added to it.
 
-    So it is with two lists of weights of one column.
+    Two lists of weights for one column are an example.
     """
     times = Counter(item.title for _, item in items)
     return [
@@ -264,7 +264,7 @@ def _told_apart(items: Sequence[tuple[int, PlanItem]]) -> list[tuple[int, PlanIt
 def _counted(
     query: Query, columns: RowColumns, groups: Sequence[Group], rows_kept: int | None, terms: DatasetTerms
 ) -> tuple[Layout, Scale]:
-    """The coordinates of the items, and the scale of all items together, or of each."""
+    """The coordinates of the items, with the scale of all items together or of each item."""
     capacity, budget_units, pricing, _ = terms
     if query.reduce is not None:
         refuse_unreducible(query)
@@ -318,7 +318,7 @@ def _counted(
 
 
 def _groups_of_one(groups: Sequence[Group], columns: RowColumns) -> int:
-    """The most groups that the rows of one individual may be in: by its own columns it is in one."""
+    """The most groups that one individual's rows may be in. The individual's own columns put it into one group only."""
     count = 1
     for group in groups:
         read = (columns.used[name].formula for name in with_sources([group.column.name], columns.used))

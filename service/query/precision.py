@@ -1,4 +1,4 @@
-"""The size of the noise by a precision that a query states, on any grid, over a mechanism that has prices."""
+"""The size of the noise that a stated precision asks for, on any grid, by a mechanism that has prices."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,13 +12,13 @@ from service.query.problems import QueryProblem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedSize:
-    """A size in query units: a sigma, or of Laplace noise a scale."""
+    """A size in query units: a sigma, or the scale of Laplace noise."""
 
     field: str
     size: float
 
     def size_steps(self, _norm_squared: int, grid_log2: int) -> float:
-        """The size in steps of a grid, exactly: a grid is a power of two."""
+        """The size in steps of a grid. It is exact, since a grid is a power of two."""
         return ldexp(self.size, -grid_log2)
 
     estimate = size_steps
@@ -26,7 +26,7 @@ class FixedSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedHalfWidth:
-    """A distance in query units that the noise keeps to at a confidence. The whole steps in it give the size."""
+    """A distance in query units that the noise stays within at a confidence. The whole steps in it decide the size."""
 
     field: str
     half_width: float
@@ -34,7 +34,7 @@ class FixedHalfWidth:
     mechanism: Mechanism
 
     def size_steps(self, _norm_squared: int, grid_log2: int) -> float:
-        """The largest size whose noise is within the half width: between two multiples of the grid there is none."""
+        """The largest size whose noise is within the half width, of which only the whole steps count."""
         return self.mechanism.size_within(floor(ldexp(self.half_width, -grid_log2)), self.confidence)
 
     estimate = size_steps
@@ -64,8 +64,8 @@ Precision = FixedSize | FixedHalfWidth | WorstCase
 def precision_of(noise: Noise, mechanism: Mechanism, *, budget_units: int) -> Precision:
     """The precision of `noise` on a dataset with this budget.
 
-    Raises QueryProblem for a rho out of range, a share of less than a unit, a confidence of next to nothing, and a form
-    that is another mechanism's.
+    Raises QueryProblem for a rho out of range, a share of less than a unit, a confidence too small for an interval, and
+    a form that belongs to another mechanism.
     """
     match noise:
         case Sigma() if not isinstance(noise.sigma, tuple):

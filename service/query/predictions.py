@@ -1,7 +1,8 @@
 """A linear model's prediction as a value: a probability, the likeliest value of a column, or a number.
 
 Features and parameters are whole steps, as in a gradient, so that the argument is an exact sum. A probability is
-rounded to steps of 2^-16; of equal arguments the first class is predicted; a number keeps the argument's own steps.
+rounded to steps of 2^-16. Where arguments are equal, the first class is predicted. A number keeps the argument's own
+steps.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from service.query.row_columns import RowColumns, text_of
 from service.query.runs import MULTIPLIED_MAX
 
 PROBABILITY_LOG2: Final = -16
-"""The steps of a probability, as a power of two."""
+"""The step of a probability, as a power of two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ class Predicted(PackedParameters, ReaderFormula):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The columns that the features are read from; vectors are no columns of rows."""
+        """The columns from which the features are read. Vectors are left out, as they are not columns of rows."""
         return tuple(part.column for part in self.features.parts if not isinstance(part, Vector))
 
 
@@ -69,7 +70,7 @@ def prediction_column(node: Predict, columns: RowColumns, field: str) -> QueryCo
 def refuse_long(columns: Mapping[str, QueryColumn], rows: int) -> None:
     """Raise QueryProblem where predictions would occupy the server for seconds, by public numbers.
 
-    Each is made for choosing rows and again for adding them.
+    Each prediction is made for choosing rows and again for adding them up.
     """
     models = [column.formula for column in columns.values() if isinstance(column.formula, Predicted)]
     multiplied = 2 * rows * sum(model.features.size * model.classes for model in models)
@@ -79,9 +80,9 @@ def refuse_long(columns: Mapping[str, QueryColumn], rows: int) -> None:
 
 
 def argument_max(features: FeatureMap, parameters: Integers) -> int:
-    """The largest size of the argument of one class, in steps; of a one-hot feature one number is not zero.
+    """The largest size of the argument of one class, in steps. Of a one-hot column's features only one is not zero.
 
-    `parameters` (features,) are in steps too.
+    `parameters` (features,) are in whole steps too.
     """
     sizes = np.abs(parameters)
     most = place = 0

@@ -1,7 +1,7 @@
-"""The one error of the query room.
+"""The one error of `service.query`.
 
-Everything that is wrong with a query is a `QueryProblem`, and everything it says is a function of the request and the
-public schema alone: an analyst reads it.
+Every fault of a query is a `QueryProblem`. An analyst reads it, so that everything it says is a function of the request
+and the public schema alone.
 """
 
 from dataclasses import dataclass
@@ -27,11 +27,11 @@ class QueryProblem(ValueError):
 
     @classmethod
     def of(cls, field: str, message: str) -> "QueryProblem":
-        """The common case: one field, one sentence."""
+        """A problem with one field and one sentence, the common case."""
         return cls(FieldError(field=field, message=message))
 
 
 def quoted(value: object) -> str:
-    """The sent value, safe to show anywhere: ASCII only, so that a lone surrogate cannot break the reply, and short."""
+    """The sent value, safe to show anywhere: short, and in ASCII so that a lone surrogate cannot break the reply."""
     text = ascii(value)
     return text if len(text) <= _QUOTED_MAX else f"{text[:_QUOTED_MAX]}..."

@@ -1,9 +1,9 @@
 """The outer product that an individual adds: of features with each other, or with a model's error.
 
-An individual's gradient is error ⊗ features. Features are whole steps (`service.query.features`), parameters are
-rounded to whole steps too, so that a prediction's argument is an exact sum: with real parameters its last digit would
-depend on which other individuals are multiplied beside it. The error is rounded to steps of 2^error_log2, scaled
-to the clip, truncated toward zero and then measured.
+An individual's gradient is error ⊗ features. Features are whole steps (`service.query.features`), and parameters are
+rounded to whole steps too. So a prediction's argument is an exact sum. With real parameters its last digit would depend
+on the other individuals in the same product of matrices. The error is rounded to steps of 2^error_log2, scaled to the
+clip, truncated toward zero and then measured.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from service.query.model_parameters import PackedParameters
 from service.query.runs import BLOCK_ROWS, RUN_ENTRIES
 
 WIDE_ROWS: Final = 256
-"""Individuals with many factors that are worked on at a time, if these are no more than WIDE_ENTRIES together."""
+"""The individuals with many factors that are worked on at once, if that makes no more than WIDE_ENTRIES factors."""
 WIDE_ENTRIES: Final = 2**20
 
 
@@ -41,18 +41,19 @@ class ProductPlan:
 
     @property
     def classes(self) -> int:
-        """The number of errors of an individual; none in moments."""
+        """The number of errors of an individual; 0 for moments."""
         return 0 if self.model is None else self.model.classes
 
     @property
     def width(self) -> int:
-        """The rows of both factors together."""
+        """The number of features and errors of an individual."""
         return self.features.size + self.classes
 
 
 def rows_in_products(width: int) -> int:
-    """The individuals with so many factors each that are worked on at a time: as many as stay in cache.
+    """The number of individuals, with `width` factors each, that are worked on at once: as many as stay in cache.
 
-    Wide ones may have up to 2^20 factors: the sum of a block, of 40,000 numbers or more, is added to the total once.
+    Wide individuals may have up to 2^20 factors in a block together, because their sum, of 40,000 numbers or more, is
+    added to the total only once a block.
     """
     return min(max(RUN_ENTRIES // width, min(WIDE_ROWS, WIDE_ENTRIES // width), 1), BLOCK_ROWS)

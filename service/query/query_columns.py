@@ -1,4 +1,4 @@
-"""The columns of one query, values of every kind among them."""
+"""The columns of one query, including those of every kind of value."""
 
 from service.query.columns import QueryColumn
 from service.query.expressions_ast import Own, Predict

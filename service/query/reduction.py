@@ -1,9 +1,9 @@
-"""The numbers to which a vector sum may be reduced, and the most that an individual is charged for one.
+"""The numbers to which a vector sum may be reduced, and the most that an individual is charged for such a number.
 
-Feldman and Zrnic (2021), Example 2.7: of a Lipschitz function of the sum, one number, an individual is charged by how
-much its vector can change that number. A function of the noisy answer is free and needs none of this; the maximum and
-the norm are here because they need one noise, where the noisy vector has one in each of its coordinates. The vectors
-are summed as ever; the arithmetic on them is in `service.engine.reduction`.
+Feldman and Zrnic (2021), Example 2.7: for one number that is a Lipschitz function of the sum, an individual is charged
+by how much its vector can change that number. A function of the noisy answer is free and needs no reduction. The
+maximum and the norm are here because they need noise on one number, where the noisy vector has noise in each of its
+coordinates. The vectors are summed as for any query. The arithmetic on the sum is in `service.engine.reduction`.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,15 +13,15 @@ from typing import Final, Literal
 
 Reduce = Literal["max", "norm"]
 ROUNDING_STEPS: Final = 1
-"""The steps that rounding a norm adds to the change of one individual (`service.engine.reduction`)."""
+"""The steps that rounding the norm adds to the change that one individual makes (`service.engine.reduction`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reduction:
     """One number of a vector sum.
 
-    `charged_squared` gives the largest squared steps that an individual is charged for, of vectors within a clip: from
-    the clip's squared norm and a bound on each entry, in steps.
+    `charged_squared` gives the largest squared steps that an individual is charged for, where vectors are within a
+    clip. Its arguments are the clip's squared norm and a bound on each entry, in steps.
     """
 
     words: str
@@ -47,4 +47,4 @@ REDUCTIONS: Final[Mapping[str, Reduction]] = {
         words="the norm of the numbers", is_rounded=True, is_of_entries=False, charged_squared=_length_squared
     ),
 }
-"""Each by its word in a query, with which `service.engine.reduction` has its arithmetic."""
+"""The reductions by their words in a query. `service.engine.reduction` has the arithmetic by the same words."""

@@ -1,4 +1,4 @@
-"""The columns that one query may read, found by name or calculated, with their codings; all of it public."""
+"""The columns that one query may read, found by name or calculated, with their codings; all of it is public."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -49,18 +49,18 @@ from service.query.vector_columns import VectorCoding, vectors_of
 
 DataTable = IndividualsTable | EventsTable
 VALUE_LOG2_MAX: Final = 332
-"""A calculated value is below 2^332, near 1e100, so that its square and sums of it are doubles too."""
+"""A calculated value is below 2^332, near 1e100, so that doubles hold its square and sums of it."""
 _AS_FEATURE = '{"vector": column}'
 
 
 class RowColumns(ABC):
-    """The columns of one table in one query; `used` collects those that the query has named.
+    """The columns of one table in one query. `used` collects those that the query has named.
 
-    `service.query.query_columns.QueryColumns` reads the values that are themselves made of features and conditions.
+    `service.query.query_columns.QueryColumns` reads the values that are made of features and conditions.
     """
 
     def __init__(self, schema: Schema, table: str) -> None:
-        """Begin with no column read. Raises QueryProblem if there is no such table."""
+        """Begin with no column read. Raises QueryProblem if there is no table of this name."""
         if table not in schema.tables:
             raise QueryProblem.of("from", f"there is no table {quoted(table)}{did_you_mean(table, schema.tables)}")
         self.schema = schema
@@ -70,7 +70,7 @@ class RowColumns(ABC):
         self._individuals = schema.tables[self._people]
 
     def named(self, name: str, field: str) -> QueryColumn:
-        """The column of that name. Raises QueryProblem if there is none, or if it is not data."""
+        """The column of this name. Raises QueryProblem if there is none, or if it is not data."""
         prefix, _, own = name.partition(".")
         formula = None
         declared: Column | None = self.table.columns.get(name)
@@ -92,7 +92,7 @@ class RowColumns(ABC):
         )
 
     def _queryable(self) -> dict[str, None]:
-        """The names of the columns that a query of this table may have."""
+        """The names of the columns that a query of this table may use."""
         found = {name: None for name, each in self.table.columns.items() if not isinstance(each, BudgetColumn)}
         if isinstance(self.table, EventsTable):
             own = self._individuals.columns.items()
@@ -100,7 +100,7 @@ class RowColumns(ABC):
         return found
 
     def vector(self, name: str, field: str) -> VectorCoding:
-        """The coding of a column of vectors. Raises QueryProblem if there is none of that name."""
+        """The coding of a column of vectors. Raises QueryProblem if there is none of this name."""
         vectors = vectors_of(self.table.columns)
         if name not in vectors:
             raise QueryProblem.of(field, f"there is no column of vectors {quoted(name)}{did_you_mean(name, vectors)}")
@@ -113,7 +113,7 @@ class RowColumns(ABC):
         return self.named(asked.column or "", f"{field}.column"), f"{field}.column"
 
     def value(self, node: Row, field: str) -> QueryColumn:
-        """The column that a value of the row is read or calculated as. Raises QueryProblem naming the field."""
+        """The column from which a value of the row is read or calculated. Raises QueryProblem naming the field."""
         match node:
             case ColumnRef(col=name):
                 return self.named(name, f"{field}.col")
@@ -161,7 +161,7 @@ class RowColumns(ABC):
         return self.add(difference(f"codes of {name}", *codes))
 
     def fold(self, asked: FoldOf) -> QueryColumn:
-        """The part of a division that the individual is in."""
+        """The column of the individual's part in a division into folds."""
         seed = int.from_bytes(hashlib.sha256(asked.seed.encode()).digest()[:8], "big")
         name = f"part of {asked.of} by {quoted(asked.seed)}"
         coding = Coding(offset=0, span=asked.of - 1, step_log2=0)
@@ -171,7 +171,7 @@ class RowColumns(ABC):
         return self.add(QueryColumn(name=name, kind="integer", coding=coding, formula=formula))
 
     def add(self, column: QueryColumn) -> QueryColumn:
-        """Note a column that the query reads."""
+        """Note a column that the query reads, and return it."""
         self.used[column.name] = column
         return column
 
@@ -213,7 +213,7 @@ def within_bounds(name: str, amount: Amount, bounds: tuple[float, float], fields
 
 
 def _bounded(column: QueryColumn, field: str) -> QueryColumn:
-    """The column, of numbers that doubles can be made of with room to spare. Raises QueryProblem naming the field."""
+    """The column, if its numbers are far enough within the range of doubles. Raises QueryProblem naming the field."""
     coding = column.coding
     largest = max(abs(coding.offset), abs(coding.offset + coding.span))
     if largest.bit_length() + coding.step_log2 > VALUE_LOG2_MAX:
@@ -224,9 +224,9 @@ def _bounded(column: QueryColumn, field: str) -> QueryColumn:
 def position_of(literal: Value, column: QueryColumn, field: str) -> int | Fraction:
     """The place of a literal on the scale of codes; outside the domain it may be negative or above `span`.
 
-    Exact on a column of whole numbers, where 39.5 lies between two codes, and on a calculated one, whose `slack` says
-    how near is equal. On a real column of the schema a literal is rounded to the column's step as the data were, so
-    that `eq 0.1` finds the rows that were uploaded as 0.1. Raises QueryProblem.
+    The place is exact on a column of whole numbers, where 39.5 lies between two codes. It is exact on a calculated
+    column too, whose `slack` says how near counts as equal. On a declared real column a literal is rounded to the
+    column's step as the data were, so that `eq 0.1` finds the rows that were uploaded as 0.1. Raises QueryProblem.
     """
     coding = column.coding
     match column.kind:
@@ -249,7 +249,7 @@ def position_of(literal: Value, column: QueryColumn, field: str) -> int | Fracti
 
 
 def text_of(node: Operand) -> str:
-    """A value as one reads it, and the name of its column: different values have different texts."""
+    """The text of a value for readers, which is also the name of its column. Different values have different texts."""
     match node:
         case ColumnRef(col=name):
             return name
@@ -285,7 +285,7 @@ def _kind(column: QueryColumn) -> str:
 
 
 def _time(literal: Value, column: QueryColumn, field: str) -> Fraction:
-    """Days or seconds. A date is the midnight that it begins with, so that it is compared with a time too."""
+    """The literal in days or seconds. A date means the midnight at its beginning, so that it compares with a time."""
     found = instant_of(literal) if isinstance(literal, str) else None
     if found is None:
         form = "a date, such as 2026-03-31" if column.kind == "date" else "a time, such as 2026-03-31T23:59:59Z"

@@ -1,8 +1,8 @@
 """The public scale of a query: its grid, its clip in grid steps, its noise and the worst case of its charge.
 
-All of it is a function of the query, the declared bounds and the dataset's capacity, and so may be shown to anyone and
+The scale is a function of the query, the declared bounds and the dataset's capacity. So it may be shown to anyone and
 may refuse a query. The clip is kept in integers and exact fractions, because the clip that the engine enforces and the
-worst case that the analyst is told must be the same number.
+worst case that the analyst is told must belong to the same number.
 """
 
 from collections.abc import Iterator
@@ -39,9 +39,9 @@ class ScaleRequest(RowBounds):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """A grid, and what is counted in its steps; or steps for each select item (`service.query.item_scale`).
+    """A grid and what is counted in its steps, or the steps of each select item (`service.query.item_scale`).
 
-    These have no common unit: the grid is 1 then, and `l2_clip` and the size of the noise are in steps.
+    Steps by item have no common unit. The grid is 1 then, and `l2_clip` and the size of the noise are in steps.
     """
 
     grid_log2: int
@@ -58,18 +58,19 @@ class Scale:
 
     @property
     def size(self) -> float:
-        """The size of the noise in query units; in steps, where each item has steps of its own."""
+        """The size of the noise in query units, or in steps where each item has its own."""
         return ldexp(self.law.size_steps, self.grid_log2)
 
 
 def scale_of(request: ScaleRequest) -> Scale:
-    """The grid of a query and all that follows from it. Raises QueryProblem naming the field.
+    """The grid of a query and everything that follows from it. Raises QueryProblem naming the field.
 
-    Grid 1 if every item is integral, the clip cannot bind and no vector is to be shortened further. Otherwise, and also
-    where the integers would not fit on grid 1, the power of two of which the clip spans at most 2^s steps: for the
-    largest s of 30..18 with sigma at most 2^28 steps, or failing that the smallest s with sigma at most 2^32 steps.
-    If vectors may be shortened or weighed, s is 19 at least, so that the clip spans 2^18 steps or more; and where the
-    norm of the sum is rounded, of which a step is then 2^-18 of the clip or less.
+    The grid is 1 if every item is integral, the clip cannot bind and no vector is to be shortened further. Otherwise,
+    and also where the integers would not fit on grid 1, the grid is a power of two of which the clip spans at most 2^s
+    steps. Then s is the largest of 30..18 at which sigma is at most 2^28 steps. Failing that, s is the smallest at
+    which sigma is at most 2^32 steps. If vectors may be shortened or weighed, s is 19 at least, so that the clip spans
+    2^18 steps or more. The same holds where the norm of the sum is rounded, so that a step is 2^-18 of the clip or
+    less.
     """
     has_vectors = any(extent.vectors is not None for extent in request.joint)
     return _worked_out(request) if has_vectors else _kept(request)  # a matrix may have many entries, and rarely returns
@@ -97,7 +98,7 @@ _kept: Final = lru_cache(maxsize=4096)(_worked_out)
 
 
 def _grids(request: ScaleRequest, natural: Fraction, clip: Fraction | None) -> Iterator[tuple[int, float]]:
-    """The grids to try, as powers of two, each with the sigma in steps up to which it will do; the best first."""
+    """The grids to try, the best first, as powers of two, each with the largest sigma in steps for which it will do."""
     if clip is None and not request.is_fine and all(extent.integral for extent in request.extents):
         yield 0, SIGMA_STEPS_MAX
     exponent = exponent_above(natural if clip is None else clip)
@@ -109,7 +110,7 @@ def _grids(request: ScaleRequest, natural: Fraction, clip: Fraction | None) -> I
 
 
 def _clip_squared_steps(request: ScaleRequest, grid_log2: int, clip: Fraction | None) -> int:
-    """The squared norm in steps that no vector may exceed: what the clip allows, or what can occur at all."""
+    """The largest squared norm of a vector, in steps: as the clip allows, or as can occur at all."""
     natural = _natural_squared_steps(request, grid_log2)
     if clip is None:
         return natural
@@ -123,13 +124,13 @@ def _natural_squared_steps(request: ScaleRequest, grid_log2: int) -> int:
 
 
 def _charged_squared_steps(reduce: Reduce, request: ScaleRequest, grid_log2: int, clip_squared_steps: int) -> int:
-    """The largest squared steps that a reduced query charges anybody for: an entry is a row's, times the rows."""
+    """The largest squared steps that a reduced query charges for. The bound on an entry is a row's, times the rows."""
     peak = max(extent.steps(grid_log2) * (1 if extent.is_once else request.rows) for extent in request.extents)
     return REDUCTIONS[reduce].charged_squared(clip_squared_steps, peak)
 
 
 def _obstacle(request: ScaleRequest, grid_log2: int, clip_squared_steps: int) -> QueryProblem | None:
-    """The problem that speaks against a grid, other than the noise; None if there is none."""
+    """The problem that makes a grid unusable, other than the noise; None if there is none."""
     for place, extent in enumerate(request.extents):
         if not extent.survives(grid_log2):
             return QueryProblem.of(
@@ -145,7 +146,7 @@ def _obstacle(request: ScaleRequest, grid_log2: int, clip_squared_steps: int) ->
 
 
 def _refusal(request: ScaleRequest, natural: Fraction, clip: Fraction | None) -> QueryProblem:
-    """The reason for which no grid fits: the noise if a grid is right otherwise, else the fault of the first grid."""
+    """The reason why no grid fits: the noise if a grid is otherwise right, or else the obstacle of the first grid."""
     problems = {
         grid_log2: _obstacle(request, grid_log2, _clip_squared_steps(request, grid_log2, clip))
         for grid_log2, _ in _grids(request, natural, clip)

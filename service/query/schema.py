@@ -1,11 +1,11 @@
 """The public schema of a dataset: which tables, columns and domains there are, and how they may be extended.
 
-Categories and bounds are declared by the curator and never read off the data, so that a message, a grid or a label made
-from them tells nothing about any individual. The wire form is the `tables` object of a registration.
+Categories and bounds are declared by the curator and never taken from the data. So a message, a grid or a label that is
+made from them tells nothing about any individual. The wire form is the `tables` object of a registration.
 
-An extension may add categories, columns and tables and raise capacities; nothing else may change. An earlier schema's
-values keep their meaning: a category keeps its place, and with it its code and its label's place in a vector. Rows that
-were there before have NULL in a new column.
+An extension may add categories, columns and tables and raise capacities, and may change nothing else. An earlier
+schema's values keep their meaning: a category keeps its place, and with it its code and its label's place in a vector.
+Rows that were there before have NULL in a new column.
 """
 
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ def doc(text: str) -> FieldInfo:
 
 
 def optional(text: str) -> Any:  # noqa: ANN401 - as Field itself
-    """A field with a description that is None by default; a None is left out of JSON."""
+    """A field with a description and the default None. A None is left out of JSON."""
     return Field(default=None, exclude_if=lambda value: value is None, description=text)
 
 
@@ -165,7 +165,7 @@ class DateColumn(_Closed):
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Lowest and highest, in days since 1970-01-01."""
+        """The lowest and the highest day, in days since 1970-01-01."""
         return days_of(self.lower) or 0, days_of(self.upper) or 0
 
 
@@ -191,7 +191,7 @@ class DatetimeColumn(_Closed):
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Lowest and highest, in seconds since 1970-01-01T00:00:00Z."""
+        """The lowest and the highest time, in seconds since 1970-01-01T00:00:00Z."""
         return seconds_of(self.lower) or 0, seconds_of(self.upper) or 0
 
 
@@ -380,7 +380,7 @@ def _check_names(key: str, columns: dict[str, Column] | dict[str, DataColumn]) -
 
 
 def extension_errors(old: Schema, new: Schema, *, capacity_old: int, capacity_new: int) -> list[FieldError]:
-    """The fields in which `new`, for at most `capacity_new` individuals, is no extension of `old`."""
+    """The fields in which `new`, for at most `capacity_new` individuals, does not extend `old`."""
     errors = []
     if capacity_new < capacity_old:
         errors.append(FieldError(field="capacity", message=f"cannot be lowered; it is {capacity_old}"))

@@ -1,7 +1,7 @@
-"""A sparse matrix of weights in whole steps, by the values that weigh anything, and the bounds that follow from it.
+"""A sparse matrix of weights in whole steps, by the values that have weights, and the bounds that follow from it.
 
-A row of the table adds the entries of one value: a vector over the functionals. The longest of these vectors, and not
-the largest weight times the root of how many functionals there are, is what a row can cost.
+A row of the table adds the entries of one value, which are a vector over the functionals. The most that a row can cost
+follows from the longest of these vectors. The largest weight times the root of the number of functionals would be more.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ WHOLE_MAX = 2**53
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparseMatrix:
-    """Weights by value: the n-th value has the entries `starts[n]` up to `starts[n + 1]`, at least one of them."""
+    """Weights by value. The n-th value has the entries from `starts[n]` to `starts[n + 1]` - 1, at least one entry."""
 
     starts: tuple[int, ...]
     functionals: tuple[int, ...]  # of each entry; increasing within a value
@@ -44,7 +44,7 @@ class SparseMatrix:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Triples:
-    """The entries of a matrix (n of them) in any order, each in a place of its own, with the weights as asked."""
+    """The entries of a matrix (n of them) in any order, no two in one place, with the weights as asked."""
 
     functionals: Integers  # (n,)
     codes: Integers  # (n,) of the values
@@ -52,10 +52,10 @@ class Triples:
 
 
 def matrix_of(triples: Triples) -> tuple[tuple[int, ...], SparseMatrix]:
-    """The codes that weigh anything, increasing, and the matrix by them.
+    """The codes of the values with weights, increasing, and the matrix by these values.
 
-    Whole weights are exact; others are rounded to steps of which the largest has more than 2^51. Raises ValueError if
-    nothing weighs anything, and for a functional that would be lost in that rounding beside the others.
+    Whole weights are exact. Others are rounded to steps of which the largest weight has more than 2^51. Raises
+    ValueError if all weights are zero, and for a functional that this rounding would lose beside the others.
     """
     step_log2 = step_log2_of(triples.weights)
     steps = np.rint(np.ldexp(triples.weights, -step_log2)).astype(np.int64)
@@ -86,7 +86,7 @@ def is_whole(weights: NDArray[np.float64]) -> bool:
 
 
 def step_log2_of(weights: NDArray[np.float64]) -> int:
-    """0 for whole numbers; for others as of a real column with the largest of them as its bound."""
+    """The exponent of the step: 0 for whole numbers, or that of a real column with the largest weight as its bound."""
     if is_whole(weights):
         return 0
     mantissa, exponent = frexp(float(np.abs(weights).max()))

@@ -1,6 +1,6 @@
 """The public part of an answer and of a preview, from a plan and what was released.
 
-The service, a verification of what it has stored, and a fake of it say the same of one release.
+The service, a verification of stored answers, and the client's fake all state the same about one release.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class PublicLimits(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """The facts that an answer states of its query and that are not in the ledger."""
+    """The facts about its query that an answer states and the ledger does not have."""
 
     table: str
     labels: Sequence[Mapping[str, object]]  # one for each coordinate
@@ -52,7 +52,7 @@ class Shown:
 
 
 def shown_of(plan: Plan) -> Shown:
-    """The shown part of a plan."""
+    """The facts of a plan that an answer states."""
     answered, scale = plan.answered, plan.scale
     return Shown(
         table=plan.rows.table,
@@ -66,7 +66,7 @@ def shown_of(plan: Plan) -> Shown:
 
 
 class ReleasedEntry(Protocol):
-    """A release as the ledger has it, as far as it is public."""
+    """The public part of a release in the ledger."""
 
     @property
     def query_id(self) -> UUID:
@@ -78,15 +78,15 @@ class ReleasedEntry(Protocol):
 
     @property
     def epoch(self) -> int:
-        """The public epoch."""
+        """The public epoch of the release."""
 
     @property
     def asked_at(self) -> datetime:
-        """The whole second of its arrival: any later clock would show how long the evaluation took."""
+        """The time of the query's arrival, in whole seconds. A later time would show how long the evaluation took."""
 
     @property
     def worst_case_units(self) -> int:
-        """The public worst case."""
+        """The public worst case of the query."""
 
     @property
     def worst_case_total_units(self) -> int:
@@ -94,11 +94,11 @@ class ReleasedEntry(Protocol):
 
     @property
     def dimension(self) -> int:
-        """The number of numbers."""
+        """The number of coordinates."""
 
     @property
     def grid_log2(self) -> int:
-        """The grid as a power of two."""
+        """The exponent of the grid, a power of two."""
 
     @property
     def law(self) -> Law:
@@ -114,7 +114,7 @@ class ReleasedEntry(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedPromise:
-    """The noise, the price and the coverage of a query as they are stated, before and after it is answered."""
+    """The noise, the price and the coverage of a query, as stated before and after it is answered."""
 
     noise: StatedNoise
     worst_case_rho: str
@@ -127,7 +127,7 @@ class StatedPromise:
 
 
 def promise_of(plan: Plan, limits: PublicLimits, *, worst_cases_before: int) -> StatedPromise:
-    """The promise of a query after others of these worst cases, in units, together."""
+    """The promise of a query after others. `worst_cases_before` is the sum of their worst cases, in units."""
     return _promise(
         plan.scale.law,
         limits,
@@ -141,7 +141,7 @@ def promise_of(plan: Plan, limits: PublicLimits, *, worst_cases_before: int) -> 
 
 
 def answer_of(shown: Shown, released: ReleasedEntry, limits: PublicLimits, *, reused: bool) -> dict[str, Any]:
-    """The answer as a JSON object, whose numbers are exact multiples of the grid: `values` is an array."""
+    """The answer as a JSON object. Its `values` are an array of exact multiples of the grid."""
     law, item_sigmas, axes = released.law, released.item_sigmas, shown.axes
     promise = _promise(
         law,

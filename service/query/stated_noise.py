@@ -1,7 +1,7 @@
 """The noise in an answer as it is stated, and the answer's numbers in query units.
 
-An answer is counted in whole steps, of a grid or of each select item, and its noise is so many steps. Everything stated
-follows from that: sigma, the step, and the half width of each number.
+An answer is counted in whole steps, of a grid or of each select item, and the size of its noise is a number of these
+steps. Sigma, the step and the half width of each number follow from that.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,11 +21,12 @@ Numbers = float | tuple[float, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedNoise:
-    """In query units: one number of each, or one for each select item where each has steps of its own.
+    """The noise in query units: single numbers, or one for each select item where each has steps of its own.
 
-    `half_width_95` is the least multiple of each step within which the noise is with a probability of at least 0.95:
-    the probability of holding what was counted, the sum over the active individuals, clipped and in whole steps. Of the
-    truth, which those left out belong to, it says nothing. `scale` is the size of a noise with a word for it.
+    `half_width_95` is the least multiple of each step within which the noise is with a probability of at least 0.95.
+    The interval thus holds what was counted with that probability: the sum over the active individuals, clipped and in
+    whole steps. It need not hold the truth, which includes those left out. `scale` is the size of noise whose size has
+    its own word.
     """
 
     sigma: Numbers
@@ -34,18 +35,18 @@ class StatedNoise:
     scale: float | None
 
     def of_steps(self, steps: float) -> Numbers:
-        """A number of steps, in query units."""
+        """The length of a number of steps, in query units."""
         return _of_steps(steps, self.grid)
 
     def of_item(self, place: int) -> dict[str, float]:
-        """The numbers of one select item."""
+        """The sigma, grid and half width of one select item."""
         each = {"sigma": self.sigma, "grid": self.grid, "half_width_95": self.half_width_95}
         return {name: value[place] if isinstance(value, tuple) else value for name, value in each.items()}
 
 
 @lru_cache(maxsize=64)  # analysts ask again and again with the same noise; a law may hold a table
 def stated_noise(law: Law, *, grid_log2: int, sigmas: tuple[float, ...]) -> StatedNoise:
-    """The noise of a plan or an entry; with `sigmas`, of each select item, each has steps of its own."""
+    """The noise of a plan or an entry. With `sigmas`, one for each select item, each item has its own steps."""
     grid = grid_of(law.size_steps, grid_log2=grid_log2, sigmas=sigmas)
     size = ldexp(law.size_steps, grid_log2)
     return StatedNoise(
@@ -57,7 +58,7 @@ def stated_noise(law: Law, *, grid_log2: int, sigmas: tuple[float, ...]) -> Stat
 
 
 def grid_of(size_steps: float, *, grid_log2: int, sigmas: Sequence[float]) -> Numbers:
-    """The step in query units, or that of each select item by its sigma: a quotient by a power of two, and exact."""
+    """The step in query units; with `sigmas` that of each select item, an exact quotient by a power of two."""
     return tuple(each / size_steps for each in sigmas) or 2.0**grid_log2
 
 
@@ -66,12 +67,12 @@ def _of_steps(steps: float, grid: Numbers) -> Numbers:
 
 
 def packed(sigmas: Sequence[float]) -> bytes:
-    """The sigmas as an entry keeps them: big-endian doubles."""
+    """The sigmas as a ledger entry keeps them: big-endian doubles."""
     return np.array(sigmas, dtype=">f8").tobytes()
 
 
 def unpacked(sigmas: bytes) -> tuple[float, ...]:
-    """The sigmas that `packed` took; of damaged bytes, other ones."""
+    """The sigmas that were packed. Damaged bytes give other numbers, and no error."""
     whole = sigmas.ljust(-(-len(sigmas) // 8) * 8, b"\0")
     return tuple(np.frombuffer(whole, dtype=">f8").tolist())
 
@@ -79,9 +80,9 @@ def unpacked(sigmas: bytes) -> tuple[float, ...]:
 def in_query_units(
     steps: NDArray[np.int64], *, grid_log2: int, grid: Numbers, axes: Sequence[Mapping[str, Any]]
 ) -> NDArray[np.int64] | NDArray[np.float64]:
-    """The numbers (dimension,) of an answer; exact while |steps| < 2^53, which post-processing may round beyond.
+    """The numbers (dimension,) of an answer. They are exact while |steps| < 2^53; rounding beyond is post-processing.
 
-    `axes` give the select item of each coordinate, where each has steps of its own.
+    `axes` give the select item of each coordinate, where each item has its own steps.
     """
     if isinstance(grid, tuple):
         items = axes[-1]["select"]
@@ -92,7 +93,7 @@ def in_query_units(
 
 
 def with_noise(axes: Sequence[Mapping[str, Any]], noise: StatedNoise) -> Sequence[Mapping[str, Any]]:
-    """Axes whose select items say their own noise, where each has steps of its own."""
+    """The axes. Where each select item has its own steps, each states its own noise."""
     if not isinstance(noise.grid, tuple):
         return axes
     items = [{**item, **noise.of_item(item["item"])} for item in axes[-1]["select"]]

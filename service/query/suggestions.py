@@ -1,7 +1,7 @@
 """The name that was probably meant where a name is not known, for refusals.
 
-Candidates are names that the asker may read anyway: of the public schema, and of the datasets that its key may use. The
-work is bounded whatever their number, and a query that is not refused never comes here.
+Candidates are names that the asker may read anyway: those of the public schema, and of the datasets that its key may
+use. The work is bounded however many names there are, and is done for refused queries alone.
 """
 
 import difflib
@@ -11,24 +11,24 @@ from typing import Final
 from service.query.problems import quoted
 
 NAME_MAX: Final = 64
-"""Longer names are neither sought nor suggested; one character is quoted as up to ten."""
+"""The length of the longest name that is looked for or suggested. One character is quoted as up to ten."""
 COMPARED_MAX: Final = 30_000
-"""Characters of a name times those of the candidates that it is compared with; the rest are not looked at."""
+"""The most comparisons: characters of the name times characters of the candidates. Further candidates are ignored."""
 
 Name = str | int
 
 
 def did_you_mean(asked: object, names: Collection[Name]) -> str:
-    """`; did you mean 'Ideal'?` of the nearest name, or nothing where none is near.
+    """The text `; did you mean 'Ideal'?` with the nearest name, or an empty text where none is near.
 
-    Another spelling of the same letters is found among any number of names that `in` finds at once, as in a dictionary.
+    A name with the same letters in other capitals is found among any number of names, because `in` finds it at once.
     """
     found = _nearest(asked, names) if isinstance(asked, str | int) and not isinstance(asked, bool) else None
     return "" if found is None else f"; did you mean {quoted(found)}?"
 
 
 def no_dataset(asked: str, names: Collection[str]) -> str:
-    """The refusal of a dataset that is not there or not the key's to use; `names` are those that are."""
+    """The refusal of a dataset that does not exist or is not for this key. `names` are the datasets that are."""
     return f"There is no dataset {quoted(asked)} for this key{did_you_mean(asked, names) or '.'}"
 
 
@@ -47,7 +47,7 @@ def _nearest(asked: Name, names: Collection[Name]) -> Name | None:
 
 
 def _spellings(asked: Name) -> Iterator[Name]:
-    """A name in other capitals, without blanks around it, and as a text or a number."""
+    """The name in other capitals, without blanks around it, and as a text or a number."""
     if isinstance(asked, int):
         yield str(asked)
         return
@@ -58,7 +58,7 @@ def _spellings(asked: Name) -> Iterator[Name]:
 
 
 def _compared(text: str, names: Iterable[Name]) -> Iterator[Name]:
-    """The first of the names, until the work is enough."""
+    """The first of the names, up to COMPARED_MAX."""
     work = 0
     for name in names:
         length = min(len(str(name)), NAME_MAX + 1)

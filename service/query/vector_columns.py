@@ -1,7 +1,7 @@
 """Columns of vectors and their public integer codings.
 
-A vector is held as a row of small unsigned integers: first 1, or 0 where the individual has no vector, and then the
-code of each number. So all codes of a byte are left for numbers, and a slot without a record is a row of zeros.
+A vector is held as a row of small unsigned integers. The first is 1, or 0 where the individual has no vector. Then come
+the codes of its numbers. So a number may have any code that fits a byte, and a slot without a record is a row of zeros.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from service.query.schema import Column, DataColumn, VectorColumn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorCoding:
-    """A number is `(code + offset) * 2**step_log2` for `0 <= code <= span`."""
+    """The rule that a number is `(code + offset) * 2**step_log2` for `0 <= code <= span`."""
 
     length: int
     offset: int  # steps; the place of code 0
@@ -55,7 +55,7 @@ def vector_coding(column: VectorColumn) -> VectorCoding:
 
 
 def vectors_of(columns: Mapping[str, Column] | Mapping[str, DataColumn]) -> dict[str, VectorCoding]:
-    """The codings of the columns of vectors among declared ones."""
+    """The codings of the vector columns among these columns."""
     return {name: vector_coding(column) for name, column in columns.items() if isinstance(column, VectorColumn)}
 
 

@@ -1,6 +1,6 @@
-"""A query in words: one line of English for ledgers, receipts and histories. A function of the query alone.
+"""A query in words: one line of English for ledgers, receipts and histories. The words depend on the query alone.
 
-It reads the canonical form, so that a query is described in the same words wherever it is shown. Items and precisions
+They are made from the canonical form, so that a query is described in the same words everywhere. Items and precisions
 have their own words.
 """
 
@@ -17,9 +17,9 @@ _NOISES: Final = {noise.KIND: noise for noise in NOISES}
 
 
 def in_words(canonical: Node) -> str:
-    """The words for a canonical query as read from JSON, or for the reason of a burn.
+    """The words for a canonical query as read from JSON, or for the document of a burn.
 
-    `count of visits where area = 1295, by day, σ 18`. Raises LookupError for a document that is neither.
+    An example is `count of visits where area = 1295, by day, σ 18`. Raises LookupError for any other document.
     """
     if "burn" in canonical:
         return f"burn after a restored backup: {canonical['burn']['why']}"

@@ -1,8 +1,8 @@
-"""The part of a query that is worked on at a time, and the most memory that it takes: public numbers.
+"""The part of a query that is worked on at once, and the most memory that it takes: public numbers.
 
-The engine chooses rows stretch by stretch and makes vectors run by run, so that its working memory depends on what was
-declared and not on how many rows there are. What it takes beside that, for each individual touched and each coordinate,
-is bounded by the capacity and the dimension.
+The engine chooses rows stretch by stretch and makes vectors run by run. So its working memory depends on what was
+declared and not on how many rows there are. The capacity bounds what it takes for each touched individual, and the
+dimension what it takes for each coordinate.
 """
 
 from typing import Final
@@ -19,18 +19,19 @@ from service.query.runs import BLOCK_ROWS, rows_in_run
 from service.query.schema import EventsTable, IndividualsTable
 
 STRETCH_ROWS: Final = 2**18
-"""Rows of events that are looked at at a time, or one individual's if these are more."""
+"""The rows of events that are looked at together, or the rows of one individual if it has more."""
 LISTED_MAX: Final = 2**20
-"""The most rows that are looked up through an index at a time; for more, all rows are looked at."""
+"""The most rows that are looked up through an index at once. If there are more, all rows are looked at."""
 SCAN_WORTH: Final = 64
-"""An index is used where all rows are at least this many times the listed ones, and else all rows are looked at.
+"""The number of rows for each listed row from which on an index is used. With fewer, all rows are looked at.
 
-Picking a listed row costs as much as passing half as many, so that the price of looking at all rows covers both ways.
+Picking a listed row costs as much as passing half as many rows, so that the price of looking at all rows covers both
+ways.
 """
 RUNS_MAX: Final = 8
-"""The most runs of codes in a list of values that are looked up as ranges, which cost about what one look-up costs."""
+"""The most runs of codes in a list of values that is tested as ranges. These then cost about as much as one look-up."""
 TABLE_SPAN_MAX: Final = 2**20
-"""The largest column in which a list of values is looked up in a table, of one byte a code."""
+"""The largest column for which a list of values is looked up in a table, of one byte a code."""
 
 # Bytes of working arrays for one of each, with a margin over what the largest queries allocate.
 _FIXED: Final = 2**16  # the objects of one query
@@ -69,10 +70,10 @@ _VALUE: Final = 64  # of a list of values
 
 
 def working_bytes(plan: Plan, table: IndividualsTable | EventsTable, *, capacity: int, shards: int = 1) -> int:
-    """The most that the evaluation of a plan allocates, in bytes, on any data of at most `capacity` individuals.
+    """The most bytes that the evaluation of a plan allocates, on any data of at most `capacity` individuals.
 
-    It is counted from the plan to the released numbers and the charges, and holds beside the dataset with its indexes.
-    Over several shards it is what the fullest of them allocates.
+    It covers the time from the plan to the released numbers and the charges, and comes on top of the dataset with its
+    indexes. Over several shards it is the memory of the fullest one.
     """
     rows, capacity = rows_at_fullest(table, capacity, shards), people_at_fullest(capacity, shards)
     return (
@@ -95,14 +96,14 @@ def working_bytes(plan: Plan, table: IndividualsTable | EventsTable, *, capacity
 
 
 def _account_bytes(plan: Plan, table: IndividualsTable | EventsTable) -> int:
-    """The bytes of an individual touched, kept until the entry is made."""
+    """The bytes for a touched individual that are kept until the entry is made."""
     if isinstance(table, EventsTable) or plan.layout.entries_of_row > 1:
         return _ACCOUNT
     return _MARKED + (0 if plan.has_one_norm else narrowest(plan.scale.charged_squared_steps).itemsize)
 
 
 def _scan_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) -> int:
-    """The bytes of choosing rows by looking at all of them."""
+    """The bytes for choosing rows by looking at all of them."""
     if isinstance(table, IndividualsTable):
         pages = -(-rows // PAGE_SLOTS)
         looked_at = min((pages + pages // 8) * PAGE_SLOTS, BLOCK_ROWS)
@@ -115,7 +116,7 @@ def _scan_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) ->
 
 
 def _condition_bytes(predicate: Predicate, plan: Plan) -> int:
-    """The bytes of a condition on one row; of several, one is worked out after the other."""
+    """The bytes for a condition on one row. Several conditions are worked out one after the other."""
     match predicate:
         case Conjunction(parts) | Disjunction(parts):
             return 1 + max(_condition_bytes(part, plan) for part in parts)
@@ -128,7 +129,7 @@ def _condition_bytes(predicate: Predicate, plan: Plan) -> int:
 
 
 def _run_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) -> int:
-    """The bytes of the vectors of one run, with the codes that they are made of."""
+    """The bytes of the vectors of one run, with the codes from which they are made."""
     if plan.product is not None:
         width, looked_at = plan.product.width, min(rows, BLOCK_ROWS)
         factors = width * min(rows, rows_in_products(width))
@@ -159,7 +160,7 @@ def _code_bytes(plan: Plan) -> int:
 
 
 def columns_by_row(plan: Plan) -> list[QueryColumn]:
-    """The columns that are read or calculated for each row: not those of which features are looked up in tables."""
+    """The columns that are read or calculated for each row. Columns of features that tables give are left out."""
     if plan.product is None and not any(isinstance(column.formula, Predicted) for column in plan.rows.columns.values()):
         return [*plan.rows.columns.values()]
     found: set[str] = set()
@@ -185,12 +186,12 @@ def _item_columns(plan: Plan) -> list[str]:
 
 
 def weights_of(plan: Plan) -> int:
-    """The entries of all matrices."""
+    """The number of entries of all matrices."""
     return sum(len(item.matrix.steps) for item in plan.layout.items if item.matrix is not None)
 
 
 def models_of(plan: Plan) -> list[Predicted]:
-    """The models of which the query reads predictions."""
+    """The models whose predictions the query reads."""
     return [column.formula for column in plan.rows.columns.values() if isinstance(column.formula, Predicted)]
 
 
@@ -200,20 +201,20 @@ def own_events_of(plan: Plan) -> list[OwnTotal]:
 
 
 def features_of(plan: Plan) -> int:
-    """The entries of all lists of features."""
+    """The number of entries of all lists of features."""
     maps = [model.features for model in models_of(plan)]
     return sum(len(features.parts) for features in maps + ([] if plan.product is None else [plan.product.features]))
 
 
 def feature_tables(plan: Plan) -> list[tuple[int, int]]:
-    """The codes of the table of each feature that is looked up in one, and the calculations for one code."""
+    """The number of codes, and of calculations for a code, for each feature that is looked up in a table."""
     maps = [model.features for model in models_of(plan)]
     maps += [] if plan.product is None else [plan.product.features]
     return [(root.codes, root.calculations) for features in maps for root in features.tables.values()]
 
 
 def _calculated_bytes(plan: Plan) -> int:
-    """The bytes of the columns calculated for one row, each kept until the row is done with, and of working one out."""
+    """The bytes of the columns calculated for one row, all kept until the row is done, and of the calculation."""
     formulas = [column for column in columns_by_row(plan) if column.formula is not None]
     return len(formulas) * _CALCULATED_VALUE + (_CALCULATING if formulas else 0)
 
@@ -228,14 +229,14 @@ def _code_table_bytes(column: QueryColumn, plan: Plan) -> int:
 
 
 def _feature_table_bytes(plan: Plan) -> int:
-    """The bytes of the tables of features, and of making the largest one."""
+    """The bytes of the tables of features, and of making the largest table."""
     tables = feature_tables(plan)
     made = max((codes * (_CALCULATED_VALUE * (1 + made_of) + _CALCULATING) for codes, made_of in tables), default=0)
     return made + sum(_FEATURE_CODE * codes for codes, _ in tables)
 
 
 def _reader_bytes(plan: Plan, capacity: int) -> int:
-    """The bytes of totals over own events, with a stretch of the events, and of the blocks of models."""
+    """The bytes of totals over own events, of a stretch of events, and of the blocks of models."""
     events = own_events_of(plan)
     total = len(events) * capacity * _TOTAL + (STRETCH_ROWS * _EVENT_ADDED if events else 0)
     for formula in events:
@@ -249,7 +250,7 @@ def _reader_bytes(plan: Plan, capacity: int) -> int:
 
 
 def _values_bytes(plan: Plan) -> int:
-    """The bytes of lists of values, each made ready for looking rows up in it."""
+    """The bytes of the lists of values, which are prepared for looking up rows."""
     lists = [leaf for leaf in leaves_of(plan.rows.predicate) if isinstance(leaf, Among)]
     spans = [plan.rows.columns[leaf.column].coding.span for leaf in lists]
     return _VALUE * sum(len(leaf.codes) for leaf in lists) + sum(span + 2 for span in spans if span <= TABLE_SPAN_MAX)

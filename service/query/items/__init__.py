@@ -1,4 +1,4 @@
-"""The kinds of select items: one module each. ITEMS is the only list of them, in the order of the documents."""
+"""The kinds of select items, one module for each kind. ITEMS is their only list, in the order of the documents."""
 
 from typing import Annotated, Final
 

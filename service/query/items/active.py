@@ -1,9 +1,8 @@
 """Coverage as a query: the number of individuals that have a share of the dataset's budget left.
 
-The part that an individual has left is a function of its own record and of the answers before, so that this is a
-linear query as any other: all who are counted pay for it (theory: releasing coverage privately). The share is large
-enough for that, so that nobody is left out of the number because of the number's own charge. All refusals are by public
-numbers.
+What an individual has left is a function of its own record and of the answers before. So this is a linear query like
+any other, and all who are counted pay for it (theory: releasing coverage privately). The share must be large enough to
+pay for it, so that the query's own charge leaves nobody out of the number. All refusals are by public numbers.
 """
 
 from collections.abc import Sequence
@@ -31,7 +30,7 @@ class Active(PlanItem):
     is_unit: ClassVar = True
 
     def refuse_unpayable(self, worst_case_units: int, budget_units: int) -> None:
-        """Raise QueryProblem where the room may not pay for this query, with a share that will do."""
+        """Raise QueryProblem where the room may not pay for this query. The message gives a share that is enough."""
         if self.room_units is None or self.room_units >= worst_case_units:
             return
         paid = "each counted individual pays for this query"
@@ -42,7 +41,7 @@ class Active(PlanItem):
         raise QueryProblem.of("select[0].active.share", problem)
 
     def of_all(self) -> "Active":
-        """1 for each individual."""
+        """The item that counts 1 for each individual, whatever it has left."""
         return replace(self, room_units=None)
 
 
@@ -83,11 +82,11 @@ class ActiveItem(Item):
 
     @classmethod
     def sentence(cls, body: Any, table: str) -> str:  # noqa: ANN401 - JSON
-        """State the share."""
+        """Words that state the share."""
         return f"count of {table} with at least {number_text(100 * body['share'])} % of the budget left"
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
-        """The count, with the share in whole units, rounded up."""
+        """The count. The share is taken in whole units, rounded up."""
         share = self.active.share
         units = _units(Fraction(share), place.terms.budget_units)
         return [Active(room_units=units, title=f"active({share:.12g})")]
@@ -98,7 +97,7 @@ def _units(share: Fraction, budget_units: int) -> int:
 
 
 def _least_share(units: int, budget_units: int) -> str:
-    """A short decimal, at most 1, that is a share of at least so many units, rounded up, and little more."""
+    """A short decimal share, at most 1: little above the least whose whole units, rounded up, are `units` or more."""
     least, exponent = Fraction(units, budget_units), 0
     while least * 10**exponent < 10 ** (_DIGITS - 1):
         exponent += 1

@@ -1,16 +1,16 @@
 """A value about the middle of its bounds, and the sums that a mean and a variance are worked out from.
 
 A mean is a sum over a count. Its error is the least for its cost where the sum is taken of x - c, for the middle c of
-the declared bounds: nobody then adds more than half of their distance, h. With noise of sigma_n on the count n and of
+the declared bounds: no row then adds more than half of their distance, h. With noise of sigma_n on the count n and of
 sigma_s on the sum, the error's square is (sigma_s^2 + u^2 h^2 sigma_n^2) / n^2 where the mean is u h from c (the delta
-method). A part w of the worst case buys sigma_n^2 = 1 / (2 w rho) and sigma_s^2 = h^2 / (2 w rho), so that
-w_s : w_n = 1 : |u| is best; u is not known before. Over all u between -1 and 1 the square is 1 / 3 on average, and
-1 : sqrt(1 / 3), near 7 : 4, makes the square of the error least on average. It is 8 % more than with the best
-division where the mean is at a bound, and 57 % more where it is c itself.
+method). A part w of the worst case buys sigma_n^2 = 1 / (2 w rho) and sigma_s^2 = h^2 / (2 w rho). So the division w_s
+: w_n = 1 : |u| is best, but u is not known beforehand. Over all u between -1 and 1, u^2 is 1 / 3 on average. The
+division 1 : sqrt(1 / 3), near 7 : 4, then makes the square of the error least on average. That square is 8 % more than
+with the best division where the mean is at a bound, and 57 % more where it is c itself.
 
-A variance needs the sum of (x - c)^2 - h^2 / 2 too, which is between -h^2 / 2 and h^2 / 2. By the same method, on
-average over means u h and then over the variances that such a mean allows, 12 : 7 : 5 for sum, count and squares is
-best.
+A variance also needs the sum of (x - c)^2 - h^2 / 2, a number between -h^2 / 2 and h^2 / 2. By the same method the
+division 12 : 7 : 5 for sum, count and squares is best. The average is over means u h and then over the variances that
+each mean allows.
 
 The count is the sum of clip(x, 1, 1): 1 for each row with a value, and nothing where x is NULL.
 """
@@ -36,7 +36,7 @@ VARIANCE_PARTS: Final = 12, 7, 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CentredValue:
-    """A value of numbers with bounds that are apart."""
+    """A value of numbers whose two bounds differ."""
 
     value: Row
     low: Fraction
@@ -74,7 +74,7 @@ class CentredValue:
 
     @property
     def squares(self) -> SumItem:
-        """The sum of the squares of what the value is above the middle, each less half of the largest."""
+        """The sum of the squares of the value less the middle, each less half of the largest square."""
         distance = Abs(abs=self._above)
         return SumItem(sum=OfValue(of=Sub(sub=(Mul(mul=(distance, distance)), number_of(self.half * self.half / 2)))))
 
@@ -84,9 +84,9 @@ class CentredValue:
 
 
 def centred(asked: OfValue, place: ItemPlace, kind: str, *, is_counted: bool = True) -> CentredValue:
-    """The value of an item. Raises QueryProblem naming the field unless it is of numbers with bounds that are apart.
+    """The value of an item. Raises QueryProblem naming the field unless it is of numbers whose bounds differ.
 
-    Where its rows are counted beside it, its steps must be no larger than 1.
+    Where its rows are counted beside it, the value's steps must be no larger than 1.
     """
     value = ColumnRef(col=asked.column or "") if asked.of is None else asked.of
     column, field = place.columns.of_value(asked, f"{place.field}.{kind}")

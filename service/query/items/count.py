@@ -28,7 +28,7 @@ class CountItem(Item):
 
     @classmethod
     def sentence(cls, body: Any, table: str) -> str:  # noqa: ANN401, ARG003 - JSON
-        """Name the rows that are counted."""
+        """Words that name the rows that are counted."""
         return f"count of {table}"
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:  # noqa: ARG002 - it reads nothing

@@ -24,7 +24,7 @@ class CountIndividuals(PlanItem):
     title: str = "count_individuals"
 
     def extent(self, columns: Mapping[str, QueryColumn]) -> Extent:  # noqa: ARG002 - it reads nothing
-        """One for all rows of a group."""
+        """One for all rows in a group together."""
         return _ONCE
 
 
@@ -37,7 +37,7 @@ class CountIndividualsItem(Item):
 
     @classmethod
     def words(cls, body: Any) -> str:  # noqa: ANN401, ARG003 - JSON
-        """Name them."""
+        """Words that name the individuals."""
         return "individuals"
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:  # noqa: ARG002 - as above

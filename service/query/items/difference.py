@@ -1,4 +1,4 @@
-"""The difference between two groups, in an item that has one number in each."""
+"""The difference between two groups, for an item that has one number in each group."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
@@ -38,12 +38,12 @@ class DifferenceItem(CompositeItem):
 
     @classmethod
     def words(cls, body: Any) -> str:  # noqa: ANN401 - JSON
-        """Name the item and the groups."""
+        """Words that name the item and the groups."""
         groups = f"{literal_words(body['from'])} and {literal_words(body['to'])}"
         return f"difference in {words_of(body['of'], SUBTRACTED)} between {body['by']} {groups}"
 
     def linear_parts(self, place: ItemPlace) -> LinearParts:
-        """The linear items of the item, in all groups."""
+        """The linear items of the item that is subtracted, in all groups."""
         asked, field = self.difference, f"{place.field}.difference"
         domain = _domain(asked.by, place, f"{field}.by")
         first, second = _value(asked.from_, domain, f"{field}.from"), _value(asked.to, domain, f"{field}.to")
@@ -76,7 +76,7 @@ def _domain(by: str, place: ItemPlace, field: str) -> Sequence[str | int | bool]
 
 
 def _value(value: Value, domain: Sequence[str | int | bool], field: str) -> str | int | bool:
-    """The value as labels have it: true is no 1."""
+    """The value as labels have it. Raises QueryProblem for a value that is not declared; true is not 1 here."""
     if value not in domain or isinstance(value, bool) != isinstance(domain[0], bool):
         raise QueryProblem.of(field, f"{quoted(value)} is no declared value of the column")
     return domain[domain.index(value)]

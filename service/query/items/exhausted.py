@@ -1,7 +1,6 @@
-"""A tick of a dataset's monitor as an item: its scale is decided by the registration.
+"""A tick of a dataset's monitor as an item. The registration decides its scale.
 
-A tick is prepaid: each limit is lower by the monitor's reserve, from which all ticks are paid, so that its worst case
-is 0.
+A tick is prepaid: each limit is lower by the monitor's reserve, which pays for all ticks. So a tick's worst case is 0.
 """
 
 from collections.abc import Sequence
@@ -19,14 +18,14 @@ from service.query.schema import doc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exhausted(PlanItem):
-    """A tick of the monitor: the coefficient of the ticks since an individual was counted first."""
+    """A tick of the monitor. An individual adds the coefficient for the number of ticks since it was first counted."""
 
     has_own_scale: ClassVar = True
 
     title: str = "exhausted"
 
     def scaled(self, precision: AskedPrecision, terms: DatasetTerms) -> "tuple[Exhausted, Scale]":  # noqa: ARG002
-        """The scale of a tick: nobody adds more than one, and nobody is charged."""
+        """The scale of a tick: no individual adds more than one, and none is charged."""
         if terms.monitor is None:
             raise ValueError("a tick is of a dataset with a monitor")
         scale = Scale(
@@ -55,7 +54,7 @@ class ExhaustedItem(Item):
 
     @classmethod
     def sentence(cls, body: Any, table: str) -> str:  # noqa: ANN401, ARG003 - JSON
-        """Name a tick."""
+        """Words that name a tick."""
         return f"tick of the count of exhausted {table}"
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:

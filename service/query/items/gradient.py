@@ -27,10 +27,10 @@ from service.query.row_columns import RowColumns
 from service.query.schema import doc, optional
 
 ERROR_BITS: Final = 16
-"""The steps of the largest error, as a power of two, where the noise does not ask for fewer or the clip for more."""
+"""The steps of the largest error, as a power of two. The noise may ask for fewer steps, the clip for more."""
 ERROR_BITS_MAX: Final = 24
 CLIP_BITS: Final = 8
-"""The steps of an error that the clip leaves beside the longest features, as a power of two."""
+"""The least steps, as a power of two, of the error that the clip leaves beside the longest features."""
 RESIDUAL_MIN, RESIDUAL_MAX = 1e-30, 1e30
 
 
@@ -71,7 +71,7 @@ class GradientItem(Item):
 
     @classmethod
     def words(cls, body: Any) -> str:  # noqa: ANN401 - JSON
-        """Name the loss and the target, and count the features."""
+        """Words that name the loss and the target, and count the features."""
         target = body["target"]
         is_group = isinstance(target, str) or "bin" in target or "bucket" in target
         predicted = group_words(target) if is_group else value_words(target)
@@ -91,7 +91,7 @@ class GradientItem(Item):
 
 
 def _model(asked: Gradient, target: QueryColumn, classes: int, features: FeatureMap, field: str) -> Model:
-    """The model at the parameters that are asked for, in whole steps. Raises QueryProblem naming the field."""
+    """The asked model with its parameters in whole steps. Raises QueryProblem naming the field."""
     count = classes if asked.loss == "softmax" else None
     rows = parameter_rows(asked.parameters, count, features.size, field=field, of=asked.loss)
     steps, parameter_log2 = parameter_steps(rows, features)
@@ -110,7 +110,7 @@ def _model(asked: Gradient, target: QueryColumn, classes: int, features: Feature
 
 
 def _ways(model: Model, features: FeatureMap, clip_squared: Fraction | None) -> Iterator[ProductSteps]:
-    """The finest steps of the error first, down to those that a clip leaves enough of. Raises QueryProblem for none."""
+    """The steps of the error, finest first, while the clip leaves enough of them. Raises QueryProblem if none do."""
     error_max = Fraction(model.error_max)
     least = error_max**2 if clip_squared is None else _clip_of_error(clip_squared, features, error_max)
     coarsest = -exponent_above(1 / least) - CLIP_BITS
@@ -122,7 +122,7 @@ def _ways(model: Model, features: FeatureMap, clip_squared: Fraction | None) -> 
 
 
 def _in_error_steps(model: Model, features: FeatureMap, error_log2: int) -> ProductSteps:
-    """The model with errors in steps of 2**error_log2. Those of several classes together are at most sqrt(2) of one."""
+    """The model with errors in steps of 2**error_log2. The errors of several classes have a norm of at most sqrt(2)."""
     largest = floor(Fraction(model.error_max) / Fraction(2) ** error_log2)
     squared = largest**2 * (1 if model.classes == 1 else 2)
     return ProductSteps(
@@ -133,12 +133,12 @@ def _in_error_steps(model: Model, features: FeatureMap, error_log2: int) -> Prod
 
 
 def _clip_of_error(clip_squared: Fraction, features: FeatureMap, error_max: Fraction) -> Fraction:
-    """The square of the error that the clip leaves beside the longest features, at most that of the largest error."""
+    """The square of the error that the clip leaves beside the longest features. At most that of the largest error."""
     return min(clip_squared / (features.squares_max * Fraction(4) ** features.step_log2), error_max**2)
 
 
 def _target(asked: Gradient, columns: RowColumns, field_of_item: str) -> QueryColumn | Group:
-    """The column that is predicted, or of `softmax` the group."""
+    """The column that is predicted; for `softmax` the group."""
     field, target = f"{field_of_item}.target", asked.target
     if asked.residual_clip is not None and asked.loss != "squared":
         raise QueryProblem.of(f"{field_of_item}.residual_clip", f"must not be given for {asked.loss}")

@@ -19,7 +19,7 @@ from service.query.schema import doc, optional
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram(PlanItem):
-    """1 at the column's code of each selected row; `label` names the column whose values are counted."""
+    """The number 1 at the column's code of each selected row. `label` names the column whose values are counted."""
 
     has_one_norm: ClassVar = True
     is_unit: ClassVar = True
@@ -67,14 +67,14 @@ class HistogramItem(Item):
 
     @classmethod
     def words(cls, body: Any) -> str:  # noqa: ANN401 - JSON
-        """Name the column, and how many of its values are listed, or its parts."""
+        """Words that name the column, and tell how many values are listed or which parts it has."""
         if "column" not in body:
             return f"histogram of {group_words(body)}"
         counted = f"{len(body['values'])} values of " if "values" in body else ""
         return f"histogram of {counted}{body['column']}"
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
-        """The histogram of the domain or of its parts, or of the places of the listed values among them."""
+        """The histogram of the domain, of its parts, or of the listed values by their places."""
         asked, field = self.histogram, f"{place.field}.histogram"
         if isinstance(asked, OfColumn):
             named, group = f"{field}.column", group_of(asked.column, place.columns, f"{field}.column")

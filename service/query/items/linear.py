@@ -1,7 +1,7 @@
 """Linear functionals of a column, by the weights that a query gives to its values.
 
-One functional is a calculated column whose sum it is. A matrix of many is one item: the place of a value among those
-that weigh anything leads to its entries.
+One functional is the sum of a calculated column. A matrix of many functionals is one item. There, the place of a value
+among all values with a weight leads to the value's entries.
 
 Weights that are whole numbers are exact. Others are rounded to steps of which the largest weight has more than 2^51, as
 the values of a real column are.
@@ -123,7 +123,7 @@ class Linear(Closed):
 
     @property
     def functionals(self) -> tuple[Weights, ...]:
-        """One for each coordinate; none of a matrix."""
+        """The single functionals, one for each coordinate; none for a matrix."""
         if self.weights is None:
             return ()
         return self.weights if isinstance(self.weights, tuple) else (self.weights,)
@@ -154,7 +154,7 @@ class LinearItem(Item):
 
     @classmethod
     def words(cls, body: Any) -> str:  # noqa: ANN401 - JSON
-        """Count the weights, and name the column."""
+        """Words that count the weights and name the column."""
         if "matrix" in body:
             matrix = body["matrix"]
             return f"{len(matrix['starts']) - 1} functionals of {body['column']} with {len(matrix['values'])} weights"
@@ -163,7 +163,7 @@ class LinearItem(Item):
         return f"weights of {', '.join(counts)} values of {body['column']}"
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
-        """A sum for each functional, or the matrix."""
+        """A sum for one functional, or the matrix."""
         asked, columns, field = self.linear, place.columns, f"{place.field}.linear"
         title, name = f"linear({asked.column})", f"linear({asked.column}) {place.number}"
         of = columns.named(asked.column, f"{field}.column")

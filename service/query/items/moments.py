@@ -36,7 +36,7 @@ class MomentsItem(Item):
 
     @classmethod
     def words(cls, body: Any) -> str:  # noqa: ANN401 - JSON
-        """Count the features."""
+        """Words that count the features."""
         return f"second moments of {feature_words(body)}"
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
@@ -47,7 +47,7 @@ class MomentsItem(Item):
 
 
 def _squares(read: ReadFeatures, _clip_squared: Fraction | None) -> Iterator[ProductSteps]:
-    """The finest steps first, down to those at which a feature would be lost; norms before the clip fit 64 bits too."""
+    """The ways of counting, the finest steps first, while no feature is lost. Norms before the clip fit 64 bits too."""
     for bits in range(BITS_MAX, BITS_MIN - 1, -1):
         try:
             features = read.in_steps(bits)

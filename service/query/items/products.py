@@ -21,12 +21,12 @@ from service.query.runs import MULTIPLIED_MAX
 from service.query.scale import SIGMA_STEPS_EASY, Scale
 
 CLIP_SQUARED_MIN: Final = 4**16
-"""The least squared clip in steps: truncation loses little of a vector at the clip."""
+"""The least squared clip in steps, at which truncation loses little of a vector at the clip."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductSteps:
-    """One way of counting: the steps, and the largest squared norm of an individual in them."""
+    """One way of counting: the steps, and the largest squared norm of an individual in those steps."""
 
     product: ProductPlan
     grid_log2: int
@@ -35,9 +35,9 @@ class ProductSteps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Products(PlanItem):
-    """The products of features: of each pair where `classes` is None, or of each with the error of each class.
+    """The products of features: of each pair where `classes` is None, or of each feature with the error of each class.
 
-    A model of one number has no classes to tell apart.
+    A model of one number has an empty tuple of classes.
     """
 
     is_scalar: ClassVar = False
@@ -46,7 +46,7 @@ class Products(PlanItem):
     features: tuple[str, ...]
     classes: tuple[str | int | bool, ...] | None
     ways: Callable[[Fraction | None], Iterable[ProductSteps]] | None = field(default=None, repr=False, compare=False)
-    """The ways of counting them under a clip, squared; None once one is chosen."""
+    """The ways of counting the products under a clip, which is given squared; None once a way is chosen."""
 
     @classmethod
     def of(
@@ -56,7 +56,7 @@ class Products(PlanItem):
         classes: Sequence[str | int | bool] | None,
         ways: Callable[[Fraction | None], Iterable[ProductSteps]],
     ) -> "Products":
-        """The item with as many coordinates as it has products. Raises QueryProblem for too many."""
+        """The item with a coordinate for each product. Raises QueryProblem for too many."""
         count = len(features)
         size = count * (count + 1) // 2 if classes is None else count * max(len(classes), 1)
         refuse_many(size)
@@ -79,12 +79,12 @@ class Products(PlanItem):
         return [{"select": self.title, "class": value, "feature": name} for value, name in each]
 
     def axis(self) -> Axis:
-        """Features and classes in a few lines, those of which there are not too many."""
+        """The features and the classes in a few lines. A list that is too long is left out."""
         named = {"features": self.features, "classes": self.classes or ()}
         return {key: list(names) for key, names in named.items() if 0 < len(names) <= CATEGORIES_SHOWN_MAX}
 
     def scaled(self, precision: AskedPrecision, terms: DatasetTerms) -> "tuple[Products, Scale]":
-        """The products with the way of counting them that is chosen, and its scale."""
+        """The products with the chosen way of counting, and the scale of that way."""
         if self.ways is None:
             raise ValueError("the way of counting is chosen already")
         self._refuse_long(terms.capacity)
@@ -112,7 +112,7 @@ def refuse_many(coordinates: int) -> None:
 def _chosen(
     candidates: Sequence[ProductSteps], clip_squared: Fraction | None, precision: Precision, capacity: int
 ) -> tuple[ProductSteps, Scale]:
-    """The finest candidate that fits 64 bits and an easy draw of the noise; or the coarsest with a draw at all."""
+    """The finest candidate that fits 64 bits and makes noise easy to draw, or else the coarsest with any draw."""
     fitting = []
     for candidate in candidates:
         most = candidate.norm_squared_max

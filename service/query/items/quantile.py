@@ -1,4 +1,4 @@
-"""The point below which a share of the rows lies: the median and its kind, from counts in bins."""
+"""The point below which a share of the rows lies, such as the median, from counts in bins."""
 
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Final
@@ -57,12 +57,12 @@ class QuantileItem(CompositeItem):
 
     @classmethod
     def words(cls, body: Any) -> str:  # noqa: ANN401 - JSON
-        """Name the column, or the calculation, and the share."""
+        """Words that name the column or the calculation, and state the share."""
         value, share = value_of_words(body), body["probability"]
         return f"median of {value}" if share == 1 / 2 else f"{number_text(share)} quantile of {value}"
 
     def linear_parts(self, place: ItemPlace) -> LinearParts:
-        """The counts in the bins: of whole numbers each has its own, or the bins end between two of them."""
+        """The counts in the bins. Whole numbers have a bin each, or bins that end between two of them."""
         asked, field = self.quantile, f"{place.field}.quantile"
         if asked.edges is not None and asked.bins is not None:
             raise QueryProblem.of(f"{field}.bins", "must be left out where edges are given")
@@ -89,7 +89,7 @@ class QuantileItem(CompositeItem):
 
 
 def _edges(low: Fraction, high: Fraction, bins: int, is_whole: bool) -> tuple[int | float, ...]:  # noqa: FBT001 - a fact
-    """The edges of at most `bins` bins of one width."""
+    """The edges of at most `bins` bins of equal width."""
     if is_whole:
         width = -(-int(high - low + 1) // bins)
         ends = range(int(low), int(high) + width + 1, width)

@@ -33,7 +33,7 @@ class RatioItem(CompositeItem):
 
     @classmethod
     def words(cls, body: Any) -> str:  # noqa: ANN401 - JSON
-        """Name both items."""
+        """Words that name both items."""
         return f"{words_of(body['of'], ONE_NUMBER)} over {words_of(body['to'], ONE_NUMBER)}"
 
     def linear_parts(self, place: ItemPlace) -> LinearParts:
