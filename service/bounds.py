@@ -1,4 +1,4 @@
-"""The bounds of one principal where no setting states another one (`service.settings.bound_settings`)."""
+"""The bounds of one principal where no setting says otherwise (`service.settings.bound_settings`)."""
 
 from typing import Final
 

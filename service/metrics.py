@@ -53,7 +53,7 @@ OPERATOR: Final[Mapping[str, str]] = {
 """The other metrics, each with the reason why it is for the operator alone."""
 
 TIMED: Final = frozenset({"sparing_checkpoint_seconds"})
-"""The only metrics that hold a duration, that of checkpoints, which follow the answers. It is coarse."""
+"""The only metrics that hold a duration: of checkpoints, which follow the answers. Coarse, and not for analysts."""
 
 _BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _CHECKPOINTS_S: Final = (0.01, 0.1, 1, 10)

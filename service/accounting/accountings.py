@@ -88,7 +88,7 @@ class Accounting(ABC):
     has_delta: ClassVar[bool] = True
     """Statements give an epsilon at a delta. Where this is false, the delta may be None and is not read."""
     has_advisory: ClassVar[bool] = False
-    """A limit has a smaller epsilon for as long as every answer has Gaussian noise."""
+    """A limit has a smaller epsilon while every answer has Gaussian noise."""
 
     @cached_property
     def mechanisms(self) -> Mapping[str, Mechanism]:
@@ -238,7 +238,7 @@ class RenyiAccounting(Accounting):
     conversion: Conversion = "optimal"
 
     def __post_init__(self) -> None:
-        """Refuse orders at which nothing is defined, or nothing is gained."""
+        """Refuse orders at which nothing is defined or gained."""
         if not 1 < self.order <= ORDER_MAX:
             raise ValueError(f"order must be above 1 and at most {ORDER_MAX}, got {self.order}")
         object.__setattr__(self, "order", float(self.order))  # JSON does not tell 32 from 32.0
@@ -257,7 +257,7 @@ class RenyiAccounting(Accounting):
 
     @property
     def name(self) -> str:
-        """The name that mechanisms use for it."""
+        """The name that mechanisms have for it."""
         return f"rdp {self.order!r}"
 
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:

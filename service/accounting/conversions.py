@@ -67,7 +67,7 @@ def delta_of_mu(epsilon: Decimal | float, mu: Real) -> Real:
 
 
 def mu_of_units_exactly(units: int) -> Real:
-    """The mu of GDP that a total of `units` amounts to, sqrt(2 rho), to 100 digits."""
+    """The mu of GDP that a total of `units` stands for, sqrt(2 rho), to 100 digits."""
     return _REALS.sqrt(_REALS.mpf(2 * units) / UNITS_PER_RHO)
 
 
@@ -148,7 +148,7 @@ def units_of(amount: Real) -> int:
 
 
 def amount_of_units(units: int) -> Real:
-    """The amount that `units` are, exactly."""
+    """The amount that units stand for, exactly."""
     return _REALS.mpf(units) / UNITS_PER_RHO
 
 

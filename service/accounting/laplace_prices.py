@@ -144,7 +144,7 @@ def concentrated_prices() -> ChordPrices:
 
 @lru_cache(maxsize=16)
 def renyi_prices(order: float) -> ChordPrices:
-    """The prices in Rényi DP of an order above 1. D / a is t^2 / 2 where a t is small, straight where it is large."""
+    """The prices in Rényi DP of an order above 1: D / a is t^2 / 2 where a t is small, straight where it is large."""
     power = floor(log2(order))
     first = min(_FIRST_POWER, -8 - power)
     slope = 1 / Fraction(order)
@@ -162,7 +162,7 @@ class LinearPrices:
 
 
 def laplace_prices_of(name: str) -> ChordPrices | LinearPrices:
-    """The prices under the accounting of this name: gdp, zcdp, pure, or rdp and its order. Raises ValueError."""
+    """The prices under an accounting by its name: gdp, zcdp, pure, or rdp and its order. Raises ValueError."""
     match name.split(" "):
         case ["gdp"]:
             return gaussian_prices()

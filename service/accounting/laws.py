@@ -37,11 +37,11 @@ class Unpriced(Law):
         self._refuse()
 
     def longest(self, units: int) -> float:  # noqa: ARG002 - as above
-        """Zero steps, since no units pay for a vector without a price."""
+        """Zero steps: no units pay for a vector without a price."""
         return 0.0
 
     def half_width(self, confidence: float) -> int:  # noqa: ARG002 - as above
-        """Zero steps, since no width is known."""
+        """Zero steps: no width is known."""
         return 0
 
     def rounds(self, norm_squared_max: int) -> int:  # noqa: ARG002 - as above

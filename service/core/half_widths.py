@@ -2,10 +2,10 @@
 
 The noise round(Z) is within k steps of 0 exactly if Z is within k + 1/2 of 0. For a continuous Z the probability of
 that is 2 Phi((k + 1/2) / sigma) - 1 at every sigma: the law of round(Z) summed from -k to k, where neighbouring cells
-cancel. The quantile q of Z alone ignores the grid: q sigma contains only floor(q sigma) steps. Intervals of so many
-steps are said to hold 95 per cent, but they hold 68 at sigma 1/2 and 87 at sigma 1. The interval here covers the sum of
-what was counted. It takes no account of individuals left out or of what was clipped. Laplace noise Lap(b) is within h
-of 0 with probability 1 - e^(-h / b).
+cancel. The quantile q of Z alone would ignore the grid, since q sigma contains only floor(q sigma) steps. An interval
+of floor(q sigma) steps that is stated to hold 95 per cent holds 68 at sigma 1/2 and 87 at sigma 1. The interval here
+covers the sum of what was counted. It takes no account of individuals left out or of what was clipped. Laplace noise
+Lap(b) is within h of 0 with probability 1 - e^(-h / b).
 """
 
 from functools import lru_cache

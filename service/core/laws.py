@@ -76,7 +76,7 @@ class Law(ABC):
         """The rounds of work that one charge takes beyond a charge of few bits. The number is public."""
 
     def numbered(self, tick: int) -> "Law":  # noqa: ARG002 - of ticks alone
-        """The law of a monitor's tick with this number; any other law returns itself."""
+        """This law for the monitor's tick with this number. A law that is no tick's stays as it is."""
         return self
 
 

@@ -154,7 +154,7 @@ def _interval(first: int, second: int, bits: int, sigma: Decimal) -> tuple[tuple
 
 
 def _cos_sin(angle: Decimal) -> tuple[Decimal, Decimal]:
-    """The cosine and sine of an angle in [0, 2 pi], by 120 terms of e^(i angle). Further terms are below 1e-102."""
+    """The cosine and sine of an angle in [0, 2 pi], by 120 terms of e^(i angle). The remainder is below 1e-102."""
     cosine, sine, term = Decimal(1), Decimal(0), Decimal(1)
     for order in range(1, 121, 2):
         term = term * angle / order

@@ -60,9 +60,9 @@ class OuterProducts:
     def shortened(self, places: NDArray[np.int64], norms_squared_max: NDArray[np.int64]) -> Self:
         """The block with the vectors at `places` (k,), each beyond its bound (k,), scaled and truncated to within it.
 
-        Feldman and Zrnic (2021), Algorithm 3. Products are scaled in `left` alone. Squares are scaled by the root of
-        the factor in `left`, which is both sides. At most sqrt(2 room a) ||right|| / sigma_steps of rho, and a part in
-        2^38, stay unused, because truncation takes up to sqrt(a) steps of `left`. The factor is reduced by more than
+        Feldman and Zrnic (2021), Algorithm 3. Products are scaled in `left` alone. Squares, of which `left` is both
+        sides, are scaled by the root of the factor. At most sqrt(2 room a) ||right|| / sigma_steps of rho, and a part
+        in 2^38, stay unused, because truncation takes up to sqrt(a) steps of `left`. The factor is reduced by more than
         its rounding error, and `Accounts.debit` checks the charge.
         """
         left, norms = self.left.copy(), self.norms_squared.copy()

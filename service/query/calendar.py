@@ -54,7 +54,7 @@ def written_day_of(text: str) -> int | None:
 
 
 def has_zone(text: str) -> bool:
-    """Tell whether a time states its zone."""
+    """Tell whether a time says its zone."""
     found = _TIME.fullmatch(text)
     return found is not None and found["zone"] is not None
 
@@ -76,7 +76,7 @@ def time_text(seconds: int) -> str:
 
 
 class Labels(Sequence[str | int]):
-    """The labels of consecutive codes, made only when read: `label_of(first)`, `label_of(first + 1)` and so on."""
+    """The labels of consecutive codes, made when they are read: `label_of(first)`, `label_of(first + 1)` and so on."""
 
     def __init__(self, label_of: Callable[[int], str | int], first: int, count: int) -> None:
         self._label_of, self._places = label_of, range(first, first + count)

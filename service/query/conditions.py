@@ -1,8 +1,8 @@
 """The meaning of a condition in one table: a predicate over integer codes, in negation normal form.
 
-A leaf is false for a NULL, except the leaf that asks for NULL. There is no negation. SQL's three-valued logic selects a
-row if and only if its condition is TRUE. Once negations are pushed down to the leaves, "not true" and "unknown" need
-not be told apart.
+A leaf is false for a NULL, except the leaf that asks for NULL. There is no negation: negations are pushed down to the
+leaves. SQL's three-valued logic selects a row if and only if its condition is TRUE, so that no distinction between "not
+true" and "unknown" is needed.
 """
 
 from collections.abc import Iterable, Sequence

@@ -287,7 +287,7 @@ def _is_long(plan: Plan) -> bool:
 
 
 def _unstored_bytes(plan: Plan) -> int:
-    """The bytes of a reply that are sent but not stored."""
+    """The bytes of a reply that are sent and not stored."""
     return _NUMBER_BYTES * plan.dimension if _is_long(plan) else 0
 
 

@@ -1,4 +1,4 @@
-"""The bounds of a value, from the declared bounds of its columns: interval arithmetic in exact fractions."""
+"""The bounds of a value by the declared bounds of its columns: interval arithmetic in exact fractions."""
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction

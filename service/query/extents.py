@@ -99,7 +99,7 @@ class Extent:
         return self.vectors.largest_squared(self.step_log2 - grid_log2)
 
     def survives(self, grid_log2: int) -> bool:
-        """Tell whether the grid keeps the values: exactly, or in so many steps that rounding does not matter."""
+        """Tell whether the grid keeps the values: exactly, or in enough steps for rounding not to matter."""
         if self.step_log2 >= grid_log2 or self.largest == 0:
             return True
         least = None if self.least is None else rounded(self.least, self.step_log2 - grid_log2)

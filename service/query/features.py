@@ -262,7 +262,7 @@ class ReadFeatures:
 
 
 def read_features(asked: Sequence[Feature], columns: RowColumns, field: str, *, intercept: bool) -> ReadFeatures:
-    """The features of the item `field`. Raises QueryProblem naming the feature."""
+    """The features of an item named `field`. Raises QueryProblem naming the feature."""
     parts = []
     seen: dict[Feature, int] = {}
     for place, feature in enumerate(asked):

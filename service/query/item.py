@@ -173,7 +173,7 @@ class Item(Keyed):
 
     @classmethod
     def sentence(cls, body: Any, table: str) -> str:  # noqa: ANN401 - as above
-        """The words for a query of this item alone."""
+        """The words for a query of the item alone."""
         return f"{cls.words(body)} in {table}"
 
     @abstractmethod

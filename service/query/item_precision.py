@@ -134,7 +134,7 @@ def refuse_uneven(query: Query, bounds: Sequence[float]) -> None:
 
 
 def clip_of(per_individual: PerIndividual | None) -> float | tuple[float, ...] | None:
-    """The clip of a query: one number, a number for each item, or None."""
+    """The clip of a query: one number, or one for each item, or None."""
     return None if per_individual is None else per_individual.l2_clip
 
 

@@ -63,7 +63,7 @@ class Quotients:
     divisors: Integers
 
     def __call__(self, values: Integers) -> Integers:
-        """The quotients of `values` (j, m), row by row. Sizes are as in `Quotient.of_all`."""
+        """The quotients of `values` (j, m), row by row; sizes as in `Quotient.of_all`."""
         magnitudes = np.right_shift(np.abs(values), self.rights)
         found = (magnitudes * self.factors).astype(np.int64)
         residues = magnitudes * self.multipliers

@@ -65,7 +65,7 @@ def joint(
 
 
 def _together(items: Sequence[_OfColumn], of: QueryColumn) -> Extent | None:
-    """The vectors that one value of a column adds to these items; None where none of them lists a value."""
+    """The vectors that one value of a column adds to some items; None where none of them lists a value."""
     listed = [_listed(item) for item in items]
     codes = np.unique(np.concatenate([each.codes for each in listed if each is not None] or [np.zeros(0, np.int64)]))
     if codes.size == 0:

@@ -45,7 +45,7 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A document as it was read, and whether a value or a text in it may have to be refused."""
+    """A document as it was read, and whether a value or a text in it may be refused."""
 
     document: Any
     is_suspect: bool
@@ -193,7 +193,7 @@ def _reader(hooks: _Hooks, *, has_long_digits: bool) -> json.JSONDecoder:
 
 
 def _refusals(value: object, path: tuple[str | int, ...]) -> Iterator[FieldError]:
-    """The refusals anywhere in a document, whose nesting was checked before."""
+    """The refusals anywhere in a document; its nesting was checked before."""
     match value:
         case _Refused():
             yield FieldError(field=written(path), message=value.message)

@@ -157,7 +157,7 @@ def operand_kind(node: object) -> str:
 Number = Annotated[int, Field(ge=-INTEGER_MAX, le=INTEGER_MAX)] | Annotated[float, Field(allow_inf_nan=False)]
 Value = bool | Number | Annotated[str, Field(max_length=1000)]
 ColumnName = Annotated[str, Field(min_length=1, max_length=127)]
-"""A column of the table, or such as `people.town`, a column of the individual that the event is of."""
+"""A column of the table, or `people.town`: the column of the individual that the event is of."""
 
 
 def count_kind(numbers: object) -> str:

@@ -16,7 +16,7 @@ from service.query.schema import REAL_MAX
 
 UNKNOWN_HASH: Final = "are not known by this hash; send the numbers"
 ARGUMENT_MAX: Final = 2**52
-"""The most steps of a prediction's argument. A double then holds every sum exactly, in any order."""
+"""The most steps of a prediction's argument: a double holds every sum exactly, in any order."""
 
 Given = Sequence[float] | Sequence[Sequence[float]] | HashedParameters
 """The parameters in the forms that a query may give them."""

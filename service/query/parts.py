@@ -45,7 +45,7 @@ def in_parts(column: QueryColumn, name: str, thresholds: Sequence[int]) -> Query
 
 
 def edge_text(edge: float) -> str:
-    """The shortest decimal that reads as the edge, so that different edges have different texts."""
+    """The shortest decimal that reads as an edge: different edges have different texts."""
     return repr(edge).removesuffix(".0")
 
 

@@ -1,4 +1,4 @@
-"""Phrases for the parts of a query, as JSON has them: the words for a value, a condition, a group and a number."""
+"""Phrases for the parts of a query, as JSON has them: the words of a value, a condition, a group and a number."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -101,7 +101,7 @@ def literal_words(value: object) -> str:
 
 
 def number_text(value: Any) -> str:  # noqa: ANN401 - int or float
-    """A number, to twelve digits."""
+    """A number in twelve digits."""
     return str(value) if isinstance(value, int) else f"{value:.12g}"
 
 
@@ -118,6 +118,6 @@ def shortened(parts: Sequence[str]) -> Sequence[str]:
 
 
 def listed(names: Iterable[str]) -> str:
-    """The names with commas and an `and`."""
+    """Names with commas and an `and`."""
     parts = shortened(list(names))
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

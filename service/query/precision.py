@@ -26,7 +26,7 @@ class FixedSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedHalfWidth:
-    """A distance in query units that the noise stays within at a confidence. The whole steps in it decide the size."""
+    """A distance in query units that the noise keeps to at a confidence. The whole steps in it give the size."""
 
     field: str
     half_width: float

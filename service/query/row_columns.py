@@ -1,4 +1,4 @@
-"""The columns that one query may read, found by name or calculated, with their codings; all of it is public."""
+"""The columns that one query may read, found by name or calculated, with their codings; all of it public."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -70,7 +70,7 @@ class RowColumns(ABC):
         self._individuals = schema.tables[self._people]
 
     def named(self, name: str, field: str) -> QueryColumn:
-        """The column of this name. Raises QueryProblem if there is none, or if it is not data."""
+        """The column of that name. Raises QueryProblem if there is none, or if it is not data."""
         prefix, _, own = name.partition(".")
         formula = None
         declared: Column | None = self.table.columns.get(name)
@@ -92,7 +92,7 @@ class RowColumns(ABC):
         )
 
     def _queryable(self) -> dict[str, None]:
-        """The names of the columns that a query of this table may use."""
+        """The names of the columns that a query of this table may have."""
         found = {name: None for name, each in self.table.columns.items() if not isinstance(each, BudgetColumn)}
         if isinstance(self.table, EventsTable):
             own = self._individuals.columns.items()
@@ -100,7 +100,7 @@ class RowColumns(ABC):
         return found
 
     def vector(self, name: str, field: str) -> VectorCoding:
-        """The coding of a column of vectors. Raises QueryProblem if there is none of this name."""
+        """The coding of a column of vectors. Raises QueryProblem if there is none of that name."""
         vectors = vectors_of(self.table.columns)
         if name not in vectors:
             raise QueryProblem.of(field, f"there is no column of vectors {quoted(name)}{did_you_mean(name, vectors)}")

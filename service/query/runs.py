@@ -1,4 +1,4 @@
-"""The number of rows that are worked on at once, and the longest time of a query. These numbers are public."""
+"""The number of rows that are worked on at a time, and the longest time of a query: public numbers."""
 
 BLOCK_ROWS = 2**16
 """The individuals, a page of slots, that are looked at at once. Where each has one entry, all are worked on at once.

@@ -380,7 +380,7 @@ def _check_names(key: str, columns: dict[str, Column] | dict[str, DataColumn]) -
 
 
 def extension_errors(old: Schema, new: Schema, *, capacity_old: int, capacity_new: int) -> list[FieldError]:
-    """The fields in which `new`, for at most `capacity_new` individuals, does not extend `old`."""
+    """The fields in which `new`, for at most `capacity_new` individuals, is no extension of `old`."""
     errors = []
     if capacity_new < capacity_old:
         errors.append(FieldError(field="capacity", message=f"cannot be lowered; it is {capacity_old}"))

@@ -67,7 +67,7 @@ def _of_steps(steps: float, grid: Numbers) -> Numbers:
 
 
 def packed(sigmas: Sequence[float]) -> bytes:
-    """The sigmas as a ledger entry keeps them: big-endian doubles."""
+    """The sigmas as an entry keeps them: big-endian doubles."""
     return np.array(sigmas, dtype=">f8").tobytes()
 
 

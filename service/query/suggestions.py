@@ -47,7 +47,7 @@ def _nearest(asked: Name, names: Collection[Name]) -> Name | None:
 
 
 def _spellings(asked: Name) -> Iterator[Name]:
-    """The name in other capitals, without blanks around it, and as a text or a number."""
+    """A name in other capitals, without blanks around it, and as a text or a number."""
     if isinstance(asked, int):
         yield str(asked)
         return

@@ -103,7 +103,7 @@ def _account_bytes(plan: Plan, table: IndividualsTable | EventsTable) -> int:
 
 
 def _scan_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) -> int:
-    """The bytes for choosing rows by looking at all of them."""
+    """The bytes of choosing rows by looking at all of them."""
     if isinstance(table, IndividualsTable):
         pages = -(-rows // PAGE_SLOTS)
         looked_at = min((pages + pages // 8) * PAGE_SLOTS, BLOCK_ROWS)
@@ -129,7 +129,7 @@ def _condition_bytes(predicate: Predicate, plan: Plan) -> int:
 
 
 def _run_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) -> int:
-    """The bytes of the vectors of one run, with the codes from which they are made."""
+    """The bytes of the vectors of one run, with the codes that they are made of."""
     if plan.product is not None:
         width, looked_at = plan.product.width, min(rows, BLOCK_ROWS)
         factors = width * min(rows, rows_in_products(width))
@@ -229,7 +229,7 @@ def _code_table_bytes(column: QueryColumn, plan: Plan) -> int:
 
 
 def _feature_table_bytes(plan: Plan) -> int:
-    """The bytes of the tables of features, and of making the largest table."""
+    """The bytes of the tables of features, and of making the largest one."""
     tables = feature_tables(plan)
     made = max((codes * (_CALCULATED_VALUE * (1 + made_of) + _CALCULATING) for codes, made_of in tables), default=0)
     return made + sum(_FEATURE_CODE * codes for codes, _ in tables)

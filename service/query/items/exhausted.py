@@ -25,7 +25,7 @@ class Exhausted(PlanItem):
     title: str = "exhausted"
 
     def scaled(self, precision: AskedPrecision, terms: DatasetTerms) -> "tuple[Exhausted, Scale]":  # noqa: ARG002
-        """The scale of a tick: no individual adds more than one, and none is charged."""
+        """The scale of a tick: no individual adds more than one, and no individual is charged."""
         if terms.monitor is None:
             raise ValueError("a tick is of a dataset with a monitor")
         scale = Scale(

@@ -133,7 +133,7 @@ def _in_error_steps(model: Model, features: FeatureMap, error_log2: int) -> Prod
 
 
 def _clip_of_error(clip_squared: Fraction, features: FeatureMap, error_max: Fraction) -> Fraction:
-    """The square of the error that the clip leaves beside the longest features. At most that of the largest error."""
+    """The square of the error that the clip leaves beside the longest features, at most that of the largest error."""
     return min(clip_squared / (features.squares_max * Fraction(4) ** features.step_log2), error_max**2)
 
 

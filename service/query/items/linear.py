@@ -163,7 +163,7 @@ class LinearItem(Item):
         return f"weights of {', '.join(counts)} values of {body['column']}"
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
-        """A sum for one functional, or the matrix."""
+        """A sum for each functional, or the matrix."""
         asked, columns, field = self.linear, place.columns, f"{place.field}.linear"
         title, name = f"linear({asked.column})", f"linear({asked.column}) {place.number}"
         of = columns.named(asked.column, f"{field}.column")

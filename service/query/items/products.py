@@ -21,12 +21,12 @@ from service.query.runs import MULTIPLIED_MAX
 from service.query.scale import SIGMA_STEPS_EASY, Scale
 
 CLIP_SQUARED_MIN: Final = 4**16
-"""The least squared clip in steps, at which truncation loses little of a vector at the clip."""
+"""The least squared clip in steps: truncation loses little of a vector at the clip."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductSteps:
-    """One way of counting: the steps, and the largest squared norm of an individual in those steps."""
+    """One way of counting: the steps, and the largest squared norm of an individual in them."""
 
     product: ProductPlan
     grid_log2: int
