@@ -150,9 +150,9 @@ def _widely(
 ) -> NDArray[np.int64]:
     """Exact ceilings for any price, in 128 bits, by the same steps for every norm. Saturated ones have any value here.
 
-    The denominator is below 2^106, as the odd part of sigma^2 is. Where it has a power of two beside that part, the
-    price is 1 over the denominator, and above 2^-62 here. An estimate of 2^62 is off by 2^11. Then c is corrected by
-    the quotient of the excess, and that quotient is off by less than 1/2 + 2^-39.
+    The denominator is below 2^106, as the odd part of sigma^2 is. Where the denominator has a power of two beside that
+    part, the price is 1 over the denominator, and above 2^-62 here. An estimate of 2^62 is off by 2^11. Then c is
+    corrected by the quotient of the excess, and that quotient is off by less than 1/2 + 2^-39.
     """
     charges = np.rint(np.minimum(estimates, _SATURATED)).astype(np.int64)
     norms = norms_squared.view(np.uint64)

@@ -155,8 +155,8 @@ class PrepaidGaussian(Gaussian):
 class Laplace(Law):
     """round(Lap(b)) for one number of an individual, at the prices of an accounting: `service.core.laplace`.
 
-    The law holds the table of prices at its scale, which takes milliseconds to make, so that other processes can be
-    sent the table. Two laws with the same scale and accounting are equal, since these determine the table.
+    The law holds the table of prices at its scale, which takes milliseconds to make, and may be sent to other
+    processes. Two laws with the same scale and accounting are equal, since these determine the table.
     """
 
     size_steps: float
