@@ -1,1 +1,1 @@
-"""Statements for humans, made from public numbers and the ledger's integer units. All of it is pure."""
+"""Statements for humans, from public numbers and the ledger's integer units. All is pure and imports only the core."""

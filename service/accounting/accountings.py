@@ -119,7 +119,7 @@ class Accounting(ABC):
 
     @abstractmethod
     def epsilon_time_uniform(self, spent_units: int, *, budget_units: int, delta: Decimal) -> float:
-        """An epsilon below which the loss has stayed at every moment up to a spent total, with probability 1 - delta.
+        """The epsilon below which the loss stayed at every moment up to a spent total, except with probability delta.
 
         `budget_units` is the largest possible spent total, fixed before the first answer. The epsilon rises with the
         spent total and is 0 where nothing is spent. Raises ValueError unless 0 <= spent_units <= budget_units and 0 <

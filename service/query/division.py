@@ -17,7 +17,7 @@ from service.query.schema import EventsTable, IndividualsTable
 PAGE_SLOTS: Final = 2**16
 """The slots of a page. Memory by slot is held in whole pages, up to an eighth more of them than are in use."""
 SHARD_CAPACITY_MIN: Final = 2**20
-"""A dataset has at most one shard for each begun 2^20 of its capacity."""
+"""A dataset of capacity n has at most n / 2^20 shards, rounded up."""
 ROWS_SHARE: Final = Fraction(5, 4)
 """The factor by which a shard may have more rows of events than its part of the table's `rows_capacity`.
 
@@ -35,7 +35,7 @@ class ShardPlace:
     count: int
 
     def __post_init__(self) -> None:
-        """Refuse a number that is not below the count."""
+        """Refuse a number that is not from 0 to `count` - 1."""
         if not 0 <= self.number < self.count:
             raise ValueError(f"there is no shard {self.number} of {self.count}")
 

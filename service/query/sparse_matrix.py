@@ -1,7 +1,8 @@
 """A sparse matrix of weights in whole steps, by the values that have weights, and the bounds that follow from it.
 
-A row of the table adds the entries of one value, which are a vector over the functionals. The most that a row can cost
-follows from the longest of these vectors. The largest weight times the root of the number of functionals would be more.
+A row of the table adds the entries of one value, which are a vector over the functionals. What a row can cost follows
+from the longest of these vectors. The largest weight times the root of the number of functionals would be a looser
+bound.
 """
 
 from dataclasses import dataclass

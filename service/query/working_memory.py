@@ -1,8 +1,8 @@
 """The part of a query that is worked on at once, and the most memory that it takes: public numbers.
 
 The engine chooses rows stretch by stretch and makes vectors run by run. So its working memory depends on what was
-declared and not on how many rows there are. The capacity bounds what it takes for each touched individual, and the
-dimension what it takes for each coordinate.
+declared and not on how many rows there are. Beside that it takes memory for each touched individual and for each
+coordinate, which the capacity and the dimension bound.
 """
 
 from typing import Final
@@ -160,7 +160,7 @@ def _code_bytes(plan: Plan) -> int:
 
 
 def columns_by_row(plan: Plan) -> list[QueryColumn]:
-    """The columns that are read or calculated for each row. Columns of features that tables give are left out."""
+    """The columns that are read or calculated for each row. Columns of features that tables hold are left out."""
     if plan.product is None and not any(isinstance(column.formula, Predicted) for column in plan.rows.columns.values()):
         return [*plan.rows.columns.values()]
     found: set[str] = set()
