@@ -93,7 +93,7 @@ class Share(NoiseForm):
 
 
 class SizeForm(NoiseForm):
-    """A size of noise with its own word, which by itself asks for one mechanism."""
+    """A size of noise that has a word of its own, by which one mechanism alone is asked."""
 
     MECHANISM: ClassVar[str]
     """The word of the mechanism, for refusals."""
