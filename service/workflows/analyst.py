@@ -45,7 +45,8 @@ class Analysts:
     def submit(self, principal: Principal, dataset: str, key: str, query: Query) -> PendingAnswer:
         """Submit a query under an idempotency key. Raises NotFound, Busy; all other errors fail the promise.
 
-        A query that is refused today is first looked up under its key: it may have been answered before an extension.
+        Before a query is refused, its key is looked up: it may have been answered before the dataset was extended or
+        archived.
         """
         return self._submitter.submit(principal, self._visible(principal, dataset), key, query)
 
@@ -59,17 +60,18 @@ class Analysts:
         return self._submitter.submit_all(principal, self._visible(principal, dataset), queries)
 
     def cancel(self, principal: Principal, dataset: str, key: str) -> None:
-        """Cancel the query that waits under an idempotency key, with the others of its batch.
+        """Cancel the query that waits under an idempotency key, and the queries submitted with it as one unit.
 
-        Nothing is charged, and the key is free. Raises NotFound, and NotWaiting where it has begun or is not there.
+        Nothing is charged, and the key may be used again. Raises NotFound, and NotWaiting where no query waits under
+        the key.
         """
         self._submitter.cancel(principal, self._visible(principal, dataset), key)
 
     def submits_at_once(self, dataset: str, query: Query) -> bool:
-        """Tell whether `submit` needs no round trip to the database: the registration is known and the writer is open.
+        """Tell whether `submit` needs no round trip to the database and no long arithmetic.
 
-        And the query names no numbers by their hash, which may have to be read, nor has it Laplace noise at a scale
-        whose prices take milliseconds to make.
+        So it is when the registration is known, the writer is open and no numbers are named by their hash, which may
+        have to be read. The noise must be Gaussian, or the plan kept: new prices of Laplace noise take milliseconds.
         """
         return (
             self._registry.is_open_for(dataset)
@@ -128,7 +130,8 @@ class Analysts:
     def releases(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[ReleaseRow]:
         """The analyst's own releases, newest first; within one second by dataset and sequence.
 
-        Those on a dataset that it was bound to before are left out. Raises InvalidRequest on an unknown cursor.
+        Releases on a dataset to which the analyst is no longer bound are left out. Raises InvalidRequest on an unknown
+        cursor.
         """
         before = None if cursor is None else _place_of(cursor)
         found = self._store.releases_of(principal.id, before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
@@ -183,7 +186,10 @@ def _allowance(principal: Principal, dataset: str, spent_by_dataset: Mapping[str
 
 @lru_cache(maxsize=1024)
 def _epsilon(accounting: Accounting, units: int, delta: str | None) -> float | None:
-    """The epsilon of a worst case, None without a delta; finding it takes ten milliseconds."""
+    """The epsilon of a worst case, or None if it needs a delta that is not stated.
+
+    Cached: it takes ten milliseconds.
+    """
     if delta is None and accounting.has_delta:
         return None
     return accounting.epsilon_of_units(units, Decimal(delta or 0))
@@ -213,7 +219,7 @@ def _cursor_at(place: ReleasePlace) -> str:
 
 
 def _place_of(cursor: str) -> ReleasePlace:
-    """The full place of the last release shown, since many may be of one second."""
+    """The place of the last release shown; it is stated in full, because many releases may be of one second."""
     at, *numbers, key = cursor.split("/", _PARTS - 1) if cursor.count("/") >= _PARTS - 1 else ("", "")
     try:
         instant = datetime.fromisoformat(at)

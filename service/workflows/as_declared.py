@@ -1,7 +1,7 @@
 """Columns of an upload whose values are not as declared: what the curator is told, and what is refused.
 
-A few values out of a domain are counted. Where they are many, the column is in another unit or spelled otherwise, and
-nothing is stored before somebody accepts it by name.
+A few values outside a domain are clipped or made NULL, and counted. Many of them mean that the column is in another
+unit or is spelled otherwise: the upload is refused unless it accepts the column by name.
 """
 
 from collections import Counter
@@ -14,12 +14,12 @@ from service.query.schema import Column, Table
 from service.query.suggestions import did_you_mean
 
 NOT_AS_DECLARED_MAX: Final = 0.05
-"""The share of a column's values that are clipped or made NULL without being refused."""
+"""The largest share of a column's values that may be clipped or made NULL without a refusal."""
 NEAREST_MAX: Final = 3
 
 
 def upload_warnings(table: Table, rows: Rows) -> tuple[str, ...]:
-    """Probable mistakes in sentences, none of which holds a value of the upload."""
+    """Sentences about probable mistakes in an upload; none holds a value of the upload."""
     found = [f"{column}: {words}" for column, words in _not_as_declared(table, rows).items()]
     if rows.without_zone:
         found.append(f"times without a zone count as UTC: {', '.join(rows.without_zone)}")
@@ -27,7 +27,10 @@ def upload_warnings(table: Table, rows: Rows) -> tuple[str, ...]:
 
 
 def refuse_unaccepted(table: Table, rows: Rows, accepted: Collection[str]) -> None:
-    """Raise RowsProblem for columns of which many values are not as declared, unless they are named."""
+    """Raise RowsProblem if a column has many values that are not as declared and `accepted` does not name it.
+
+    Raises RowsProblem too if `accepted` names an undeclared column.
+    """
     for name in accepted:
         if name not in table.columns:
             raise RowsProblem.of(f"accept names a column that is not declared{did_you_mean(name, table.columns)}")
@@ -41,7 +44,7 @@ def refuse_unaccepted(table: Table, rows: Rows, accepted: Collection[str]) -> No
 
 
 def _not_as_declared(table: Table, rows: Rows) -> dict[str, str]:
-    """A sentence for each column of which more than a twentieth of the values is clipped or out of the list."""
+    """A sentence for each column with more than a twentieth of its values out of bounds or no declared category."""
     found = {}
     for name, clipped in rows.clipped.items():
         column, undeclared = table.columns[name], rows.out_of_domain[name]
@@ -59,5 +62,5 @@ def _not_as_declared(table: Table, rows: Rows) -> dict[str, str]:
 
 
 def outside(column: Column, verb: str = "is") -> str:
-    """Words on a value beyond the bounds of its column."""
+    """The words that say that a value is beyond the bounds of its column."""
     return f"{verb} outside {getattr(column, 'lower', '')} to {getattr(column, 'upper', '')}"

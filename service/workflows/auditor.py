@@ -17,7 +17,7 @@ class Auditors:
     def ledger(
         self, dataset: str, *, cursor: str | None, limit: int, analyst_id: UUID | None = None, search: str = ""
     ) -> Page[LedgerRow]:
-        """The entries, newest first: of one analyst, and with every word of `search`.
+        """The entries, newest first: those of one analyst if `analyst_id` is given, and with every word of `search`.
 
         Raises NotFound, Unavailable, Fenced.
         """

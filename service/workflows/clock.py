@@ -1,7 +1,7 @@
-"""The wall clock within the years in which this version can run; at any other time nothing is done.
+"""The wall clock, limited to the years in which this version can run; at any other time the service does nothing.
 
-A wrong clock ends keys and sign-ins, and what is dated by it stays in the ledger for good. The years are fixed, and not
-taken from the newest date in the database: one date of a wrong clock there would move them.
+A wrong clock would end keys and sign-ins, and its dates would stay in the ledger for good. The years are fixed. They
+are not derived from the newest date in the database, because one date of a wrong clock would move them.
 """
 
 import logging
@@ -12,7 +12,7 @@ from typing import Final
 from service.ledger.model.errors import ClockImplausible
 
 EARLIEST: Final = datetime(2026, 1, 1, tzinfo=UTC)
-"""The year of this version."""
+"""The beginning of this version's year."""
 LATEST: Final = datetime(2076, 1, 1, tzinfo=UTC)
 
 log = logging.getLogger("sparing.clock")
@@ -20,7 +20,10 @@ log.addHandler(logging.NullHandler())  # commands tell of a wrong clock by thems
 
 
 class PlausibleClock:
-    """Tells the time of another clock. Raises ClockImplausible at a time outside the years; a change is logged."""
+    """Tells the time of another clock, and logs when it becomes wrong or right.
+
+    Raises ClockImplausible at a time outside the years.
+    """
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
@@ -38,7 +41,7 @@ class PlausibleClock:
         return now
 
     def is_right(self) -> bool:
-        """Tell whether it tells the time now."""
+        """Tell whether the other clock's time is within the years."""
         try:
             self()
         except ClockImplausible:

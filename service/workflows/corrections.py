@@ -1,6 +1,6 @@
 """Corrections of a record: some columns of one individual's row change, and its events and its account stay.
 
-What was charged before was charged for the values of that time and stays charged.
+Earlier charges were for the earlier values, and stay.
 """
 
 import io
@@ -73,7 +73,7 @@ def correcting(record: DatasetRecord, key: Key, values: Mapping[str, Value]) -> 
 
 
 def _read(record: DatasetRecord, key: Key, values: Mapping[str, Value]) -> Rows:
-    """The values as a row of an upload with these columns alone is read."""
+    """One row with these `values`, read by the rules of an upload that has these columns alone."""
     people = record.schema.individuals_name
     table = record.schema.tables[people]
     refusals = list(filter(None, (_error(name, table.columns.get(name)) for name in values)))
@@ -106,7 +106,10 @@ def _error(name: str, column: Column | None) -> FieldError | None:
 
 
 def _undeclared(name: str, value: Value, column: Column) -> FieldError:
-    """The refusal of a category that is not declared: among many rows it is counted, and here it would be lost."""
+    """The refusal of a category that is not declared.
+
+    An upload stores NULL and counts it; here the value would be lost.
+    """
     if not isinstance(column, CategoryColumn) or column.categories is None:
         return FieldError(field=name, message="is no category of the column; they are the integers below its size")
     hint = did_you_mean(value, column.codes)

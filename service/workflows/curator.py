@@ -75,7 +75,10 @@ class Curators:
         return self._counts.of(record)
 
     def datasets(self, bound: str | None, *, cursor: str | None, limit: int) -> Page[CuratorDatasetRow]:
-        """The datasets of a curator, who may be bound to one, by name. Raises InvalidRequest on an unknown cursor."""
+        """The datasets of a curator by name, only `bound` unless that is None.
+
+        Raises InvalidRequest on an unknown cursor.
+        """
         records, following = listed_datasets(self._store, bound, cursor=cursor, limit=limit)
         return Page(items=tuple(map(self._counts.row_of, records)), next=following)
 
@@ -91,7 +94,10 @@ class Curators:
         return self.upload(dataset, request, source).report
 
     def upload(self, dataset: str, request: UploadRequest, source: BinaryIO) -> UploadOutcome:
-        """Append rows by a request with options. Raises KeyConflict too; `source` must be seekable."""
+        """Append rows by a request with options; `source` must be seekable.
+
+        Raises KeyConflict, and what `append_rows` raises.
+        """
 
         def store(record: DatasetRecord) -> UploadOutcome:
             source.seek(0)
@@ -100,11 +106,14 @@ class Curators:
         return self._as_registered(dataset, store)
 
     def preview_file(self, request: FirstRowsRequest, source: BinaryIO) -> FilePreview:
-        """The first rows of a file that is for no table yet; nothing is stored. Raises InvalidRequest, Unavailable."""
+        """The first rows of a file that belongs to no table yet; nothing is stored.
+
+        Raises InvalidRequest, Unavailable.
+        """
         return in_background(lambda: first_rows(source, request, self._reader), name="file-preview")
 
     def prepare_uploads(self) -> None:
-        """Get ready to read uploads, so that the first need not wait; a start does not need it."""
+        """Prepare for reading uploads, so that the first one need not wait; a service can start without this."""
         self._reader.open()
 
     def erase_individual(self, dataset: str, individual: str) -> None:
@@ -177,9 +186,9 @@ class Curators:
         return receipts(record, self._registry.guard(record), key, askers, cursor=cursor, limit=limit)
 
     def erasure_requests(self, dataset: str, *, cursor: str | None, limit: int) -> Page[str]:
-        """The keys of the individuals that ask to be erased, those who asked first first. Raises NotFound.
+        """The keys of the individuals that ask to be erased, in the order of their requests. Raises NotFound.
 
-        A page looks at `limit` requests: where all of these are done, it is empty and has a next one.
+        A page looks at `limit` requests. Where all of these are done, the page is empty and has a next page.
         """
         with snapshot(self._registry.guard(self._registry.record(dataset))) as transaction:
             asked = transaction.erasures_asked(after=number_of(cursor, default=0), limit=limit)
@@ -212,7 +221,10 @@ class Curators:
         return self._counts.of(changed)
 
     def _as_registered(self, dataset: str, act: Callable[[DatasetRecord], Result]) -> Result:
-        """Act under the registration as it stands, and again where it was extended meanwhile. Raises NotFound."""
+        """Call `act` with the present registration, and again where the dataset was extended meanwhile.
+
+        Raises NotFound.
+        """
         record = self._registry.record(dataset)
         for _ in range(ATTEMPTS_MAX - 1):
             try:
@@ -233,7 +245,10 @@ def _key_in(transaction: Transaction, slot: int) -> list[Key]:
 
 
 def erasing(record: DatasetRecord, key: Key, pepper: Pepper) -> Preparation[None]:
-    """Delete an individual's rows. No other individual gets its slot; if it returns, it keeps its spent total."""
+    """Delete an individual's rows.
+
+    No other individual gets its slot; an individual that returns keeps its spent total.
+    """
 
     def prepare(transaction: LongAct, base: BaseVersion) -> Operation[None]:
         slot = slot_of(transaction, key)

@@ -82,9 +82,9 @@ def register(
 ) -> DatasetRecord:
     """Store a new dataset, whose keys will be digested under the `salt`.
 
-    Raises InvalidRequest on a budget below one unit, on a monitor that it cannot pay and on vectors that could take too
-    much, NameTaken on a known name,
-    DatasetMissing on one that the witness knows and the store lacks, Unavailable when the witness cannot be read.
+    Raises InvalidRequest on a budget below one unit, on a monitor that the budget cannot pay and on vectors that could
+    take too much memory; NameTaken on a known name; DatasetMissing on a name that the witness knows and the store
+    lacks; Unavailable when the witness cannot be read.
     """
     if store.dataset(registration.name) is not None:
         raise NameTaken
@@ -187,7 +187,7 @@ def _text(number: Decimal | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counted:
-    """Counts taken at a version of the data, or later."""
+    """Counts taken at `version` of the data, or at a later one."""
 
     version: tuple[int, int]
     individuals: int
@@ -246,7 +246,7 @@ def warnings(record: DatasetRecord, individuals: int) -> tuple[str, ...]:
 
 
 def public_dataset(record: DatasetRecord, store: Store) -> PublicDataset:
-    """The public part. Reads no record, so that its time does not depend on their number."""
+    """The public part of a dataset. Reads no record, so that its time does not depend on the number of records."""
     return PublicDataset(tables=record.schema, **_public_facts(record, store))
 
 
@@ -258,7 +258,7 @@ def dataset_row(record: DatasetRecord, store: Store) -> DatasetRow:
 def listed_datasets(
     store: Store, bound: str | None, *, cursor: str | None, limit: int
 ) -> tuple[list[DatasetRecord], str | None]:
-    """(datasets, cursor of the next page) of those that a principal may see, by name; the cursor is the last name.
+    """(datasets that a principal may see, by name; cursor of the next page, which is the last name).
 
     Raises InvalidRequest on an unknown cursor.
     """

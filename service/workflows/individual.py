@@ -81,7 +81,7 @@ class Individuals:
             return is_erasure_asked(transaction, slot_of(transaction, key))
 
     def _own(self, principal: Principal, dataset: str | None = None) -> tuple[DatasetRecord, Key]:
-        """The individual's dataset and key. Raises NotFound, and where `dataset` is another one."""
+        """The individual's dataset and key. Raises NotFound, also where `dataset` names another one."""
         if principal.dataset is None or principal.individual is None:
             raise NotFound
         record = self._registry.record(principal.dataset)
@@ -104,8 +104,8 @@ class Individuals:
 def lowering(key: Key, *, stated_units: int, reserve_units: int) -> Operation[OwnAccount]:
     """Lower an individual's limit to `stated_units` in all, of which `reserve_units` are kept for the monitor.
 
-    Raises InvalidRequest above the present limit, and below what is spent by then and kept: of a smaller limit nothing
-    would be left, for good, where the individual meant to keep some.
+    Raises InvalidRequest for a limit above the present one, or below what is already spent and kept. A limit below that
+    would leave the individual nothing, for good, although it meant to keep some.
     """
     limit_units = stated_units - reserve_units
 
@@ -130,8 +130,8 @@ def lowering(key: Key, *, stated_units: int, reserve_units: int) -> Operation[Ow
 def pausing(key: Key, *, paused: bool) -> Operation[OwnAccount]:
     """Pause an individual, or end its pause; without effect if that is its state already.
 
-    The limit stays: a burn during the pause charges as much as otherwise, so that a restore gives nothing back
-    when the pause ends.
+    The limit stays, and a burn charges a paused individual as any other. Otherwise a restore during the pause would
+    have given budget back when the pause ends.
     """
 
     def act(transaction: Transaction, state: DatasetState) -> OwnAccount:
@@ -148,7 +148,7 @@ def pausing(key: Key, *, paused: bool) -> Operation[OwnAccount]:
 
 
 def asking_erasure(key: Key) -> Operation[None]:
-    """Journal that an individual asks to be erased; without effect where that was asked and not yet done."""
+    """Journal that an individual asks to be erased; without effect if it has asked and is not erased yet."""
 
     def act(transaction: Transaction, state: DatasetState) -> None:  # noqa: ARG001 - an Operation sees both
         slot = slot_of(transaction, key)
@@ -159,6 +159,6 @@ def asking_erasure(key: Key) -> Operation[None]:
 
 
 def is_erasure_asked(transaction: Transaction, slot: int) -> bool:
-    """Tell whether the individual in this slot asks to be erased; the request of one erased before counts no more."""
+    """Tell whether the individual in this slot asks to be erased; a request before the last erasure does not count."""
     acts = transaction.acts_on(slot, "erasure_request", "erase")
     return bool(acts) and acts[-1].act == "erasure_request"

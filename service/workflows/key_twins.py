@@ -1,7 +1,7 @@
-"""Keys that may be meant for another individual than the one that they name: a curator is told of them at an upload.
+"""Keys that may be another individual's key, written otherwise. An upload warns its curator of them.
 
-Each is of an individual of its own, with a budget of its own. Words name rows and quote no key: the report of an upload
-is stored, and an individual may be erased.
+Each of these keys still is an individual of its own, with its own budget. Warnings name rows and quote no key: the
+report of an upload is stored, and the individual may be erased later.
 """
 
 from collections import Counter
@@ -19,10 +19,10 @@ TWIN: Final = f"another individual's key differs from this one {_HOW}"
 
 
 def twins(transaction: Transaction, keys: Keys, plain_forms: Mapping[int, str]) -> Mask:
-    """The mask of the keys (n,) that have a twin; each key comes once, and none is of an individual present.
+    """The mask of the keys (n,) that have a twin. The keys are distinct, and none is of an individual in the dataset.
 
-    A twin has the same plain form, and is another of these keys or the key of an individual present. `plain_forms` are
-    those of the keys at some places that are not the keys themselves.
+    A twin is a key with the same plain form: another of these keys, or the key of an individual in the dataset.
+    `plain_forms` has, by place, each plain form that differs from its key.
     """
     forms: Sequence[str] = [plain_forms.get(place, key) for place, key in enumerate(keys)] if plain_forms else keys
     found = transaction.are_plain_forms(forms)
@@ -35,7 +35,10 @@ def twins(transaction: Transaction, keys: Keys, plain_forms: Mapping[int, str]) 
 
 
 def twin_words(rows: Integers) -> Iterator[str]:
-    """The sentence on `rows` (n,), counted from 1, each the first one of a key that has a twin; none without rows."""
+    """A sentence that names `rows` (n,), counted from 1: the first row of each key that has a twin.
+
+    Nothing without rows.
+    """
     if rows.size == 0:
         return
     keys = "1 key differs" if rows.size == 1 else f"{rows.size} keys differ"

@@ -98,7 +98,7 @@ class Overview:
         cache: Cache,
         points: SummaryPoints | None,
     ) -> None:
-        """`cache` is shared with the other replicas, and holds summaries; `points` keeps points of these."""
+        """`cache` holds summaries and is shared with the other replicas; `points` keeps points of the summaries."""
         self._store, self._registry, self._clock, self._cache = store, registry, clock, cache
         self._verifications: dict[int, Verification] = {}
         self._lock = threading.Lock()
@@ -151,7 +151,7 @@ class Overview:
         return nullcontext() if self._points is None else self._points.watching(record.id)
 
     def backup(self, dataset: str) -> BackupState:
-        """Tell whether the database is behind its witness; also of a closed dataset. Raises NotFound, Unavailable."""
+        """The comparison of the database with its witness, also for a closed dataset. Raises NotFound, Unavailable."""
         record = self._registry.record(dataset)
         history = witnessed(self._registry.witness, record)  # before the snapshot, which then contains all of it
         with self._store.transaction(record.id, lock=False) as transaction:
@@ -199,7 +199,7 @@ class Overview:
         return found
 
     def _now(self) -> datetime | None:
-        """The time, where the clock is right."""
+        """The time; None where the clock is wrong."""
         try:
             return self._clock()
         except ClockImplausible:
@@ -227,6 +227,6 @@ class Overview:
 
 
 def _place(record: DatasetRecord, writer: WriterThread) -> LedgerPosition:
-    """The database's position. Raises Unavailable, Fenced."""
+    """The dataset's position in the database. Raises Unavailable, Fenced."""
     with snapshot(writer.guard) as transaction:
         return LedgerPosition.of(record, transaction.head)

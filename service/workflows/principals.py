@@ -27,7 +27,7 @@ Shown = TypeVar("Shown", AnalystRow, NewPrincipal, PrincipalRow)
 NAME_MAX: Final = 128
 TEXT_MAX: Final = 200
 EXPIRY_END: Final = datetime(9999, 1, 1, tzinfo=UTC)
-"""A date of the last year would be one of the year 10000 in another zone, which no `datetime` can hold."""
+"""Every expiry lies before this: a later date could be of the year 10000 in another zone, beyond any `datetime`."""
 REMEMBERED_FOR: Final = timedelta(seconds=1)
 REMEMBERED_MAX: Final = 10_000
 INDIVIDUALS_MAX: Final = 100_000
@@ -39,7 +39,7 @@ _UNKNOWN: Final = None, datetime.max.replace(tzinfo=UTC)
 
 
 class Claim(NamedTuple):
-    """Somebody says to be this principal, by a key of this hash."""
+    """The claim to be this principal, made with a key of this hash."""
 
     principal: UUID
     key_hash: bytes
@@ -56,21 +56,21 @@ class Principals:
     def remembered(self, api_key: str) -> Principal | None:
         """The principal of a key that was recognised less than REMEMBERED_FOR ago; None if the key must be looked up.
 
-        Reads no database and may be called in the event loop. A key revoked by another replica works for at most
-        that long; one revoked here stops at once.
+        Reads no database and may be called in the event loop. A key that another replica revokes works for
+        REMEMBERED_FOR more at most; a key revoked here stops at once.
         """
         parts = split_api_key(api_key)
         return None if parts is None else self.remembered_holder(parts[0], self._pepper.key_hash(parts[1]))
 
     def is_familiar(self, api_key: str) -> bool:
-        """Tell whether the key was recognised here lately, good or ended since. Reads no database."""
+        """Tell whether the key was recognised here lately, even if it has ended since. Reads no database."""
         parts = split_api_key(api_key)
         return parts is not None and self.is_familiar_holder(parts[0], self._pepper.key_hash(parts[1]))
 
     def authenticate_all(self, api_keys: Sequence[str]) -> list[Principal | None]:
-        """Give the principal of each of many keys, read together.
+        """The principal of each of many keys, read together.
 
-        None alike for a key that is malformed, unknown, revoked or expired.
+        None for a key that is malformed, unknown, revoked or expired.
         """
         claims = [self._claim_of(api_key) for api_key in api_keys]
         holders = self.holders([claim for claim in claims if claim is not None])
@@ -97,7 +97,7 @@ class Principals:
         return record if compare_digest(record.key_hash, key_hash) else None
 
     def holders(self, claims: Collection[Claim]) -> dict[Claim, Principal]:
-        """The principals whose keys have the claimed hashes still and are good now, read together."""
+        """The principal of each claim whose key still has the claimed hash and is good now. All are read together."""
         if not claims:
             return {}
         known = {record.id: record for record in self._store.principals.recognised({each.principal for each in claims})}
@@ -158,14 +158,15 @@ class Principals:
             raise InvalidRequest.of("individual", _NOT_THERE) from None
 
     def introduce(self, record: PrincipalRecord) -> None:
-        """Keep a principal that another has vouched for. Raises InvalidRequest naming the field."""
+        """Store a principal that an identity provider vouches for. Raises InvalidRequest naming the field."""
         self._check_granted(record)
         self._store.principals.add([record])
 
     def rebind(self, record: PrincipalRecord) -> bool:
-        """Give a principal the role and the bounds that another vouches for; its sign-ins end with the former ones.
+        """Give a principal the role and the bounds that the provider vouches for now, and end its earlier sign-ins.
 
-        False, and nothing, when it is unknown or revoked, or has them already. Raises InvalidRequest naming the field.
+        Returns False, and changes nothing, if the principal is unknown, revoked, or has this role and these bounds
+        already. Raises InvalidRequest naming the field.
         """
         self._check_granted(record)
         is_changed = self._store.principals.rebind(record)
@@ -216,7 +217,7 @@ class Principals:
         return self._replace(changed)
 
     def replace_key(self, principal_id: UUID) -> tuple[Principal, str]:
-        """A new key of a principal; the old one and its sign-ins end with it. Raises NotFound, InvalidRequest."""
+        """A new key of a principal; the old key and its sign-ins end. Raises NotFound, InvalidRequest."""
         record = self._store.principals.find(principal_id)
         if record is None:
             raise NotFound
@@ -227,7 +228,7 @@ class Principals:
         return changed, api_key
 
     def askers(self, principal_ids: Collection[UUID]) -> dict[UUID, Asker]:
-        """The description of each of these analysts, as it stands now; revoked ones too."""
+        """The present description of each of these analysts, also of those that are revoked."""
         return {
             record.id: Asker(organisation=record.organisation, purpose=record.purpose)
             for record in self._store.principals.some(principal_ids)
@@ -244,7 +245,8 @@ class Principals:
     def listed(self, *, cursor: str | None, limit: int, only: PrincipalFilter = EVERY_PRINCIPAL) -> Page[PrincipalRow]:
         """The principals that `only` admits, active or revoked, without their keys.
 
-        A page of a search looks at SEARCHED_MAX principals at most: it may have none, and a next page.
+        A page of a search looks at SEARCHED_MAX principals at most, so that a page may be empty and still have a next
+        page.
         """
         table, after = self._store.principals, _uuid(cursor)
         last = None if only == EVERY_PRINCIPAL else table.reach(after=after, limit=SEARCHED_MAX)
@@ -262,7 +264,7 @@ class Principals:
             raise NotFound
 
     def forget(self, dataset: str, individual: Key | None = None) -> None:
-        """Forget the principals of an erased individual, or all of a deleted dataset: its transaction ended them."""
+        """Drop from memory the principals of an erased individual or a deleted dataset; the database has ended them."""
         for record, _ in list(self._remembered.values()):
             if record.dataset == dataset and individual in {None, record.individual}:
                 self._remembered.pop(record.id, None)
@@ -273,7 +275,7 @@ class Principals:
         self._check_bounds_known(record.dataset, record.individual)
 
     def _check_bounds_known(self, dataset: str | None, individual: Key | None) -> None:
-        """Raise InvalidRequest unless the dataset, and the individual in it, are there."""
+        """Raise InvalidRequest unless the dataset exists, and the individual is in it."""
         registered = None if dataset is None else self._registered(dataset)
         if registered is not None and individual is not None and self._unknown(registered, [individual]):
             raise InvalidRequest.of("individual", _NOT_THERE)
@@ -296,14 +298,14 @@ class Principals:
         return shown(PrincipalRow, record)
 
     def _unknown(self, dataset: DatasetRecord, keys: Sequence[Key]) -> list[Key]:
-        """Those of the keys that no individual in the dataset has."""
+        """The keys that no individual in the dataset has."""
         with self._store.transaction(dataset.id, lock=False) as transaction:
             slots = transaction.slots_of(keys).tolist()
         return [key for key, slot in zip(keys, slots, strict=True) if slot < 0]
 
 
 def _keys_of(dataset: DatasetRecord, individuals: Sequence[str]) -> tuple[list[Key], list[str]]:
-    """(the keys of individuals that somebody names, the texts that can be no keys)."""
+    """(the keys of individuals that somebody names, the texts that cannot be keys)."""
     keys, unfit = [], []
     for text in individuals:
         try:
@@ -314,7 +316,7 @@ def _keys_of(dataset: DatasetRecord, individuals: Sequence[str]) -> tuple[list[K
 
 
 def check_bounds(role: Role, dataset: str | None, individual: str | None) -> None:
-    """Raise InvalidRequest unless the role and what it is bound to fit each other."""
+    """Raise InvalidRequest unless the role fits the dataset and the individual to which it is bound."""
     if (role == "individual") != (individual is not None):
         raise InvalidRequest.of("individual", "is given for the role individual, and for no other")
     if role == "individual" and dataset is None:

@@ -1,13 +1,14 @@
 """Sign-ins by an identity provider: from a person's claims to a principal without a key.
 
-Issuer and subject name one principal: its id follows from them by a keyed hash. A sign-in with another role, dataset
-or individual changes it, and ends the sign-ins that it had. Its worst cases go on adding up under its id, so that no
-change of role renews an allowance. Its releases are kept, and are read by an analyst of their dataset alone. A
-revocation and an expiry, which a curator has set, outlast the change, and so does a lower allowance between datasets.
+Issuer and subject name one principal: its id follows from them by a keyed hash. A sign-in with another role, dataset or
+individual changes the principal, and ends its earlier sign-ins. Its worst cases go on adding up under its id, so that
+no change of role renews an allowance. Its releases are kept, and it can read them only as an analyst of their dataset.
+A revocation and an expiry that a curator has set outlast the change. So does the lower of two allowances, where an
+analyst stays an analyst.
 
-Between the way to the provider and the way back a browser holds an attempt: a time and a random text, from which
-state, nonce and verifier follow by keyed hashes. No attempt is kept here, so that any process may take the answer; a
-process remembers those that have come back to it, and takes none twice.
+Between the way to the provider and the way back a browser holds an attempt: a time and a random text, from which state,
+nonce and verifier follow by keyed hashes. The service stores no attempt that it begins, so that any process may take
+the answer. A process remembers the attempts that have come back to it, and takes none twice.
 """
 
 import base64
@@ -39,7 +40,7 @@ ATTEMPT_FOR: Final = timedelta(minutes=10)
 """How long a person may take at the provider."""
 ATTEMPT_LENGTH_MAX: Final = 128
 RETURNED_MAX: Final = 100_000
-"""The number of attempts that have come back and are remembered; beyond that the oldest is forgotten."""
+"""How many attempts that have come back are remembered; beyond that the oldest is forgotten."""
 _SKEW: Final = timedelta(seconds=5)
 _KEY_LENGTH_MAX: Final = 1000
 _DIGITS_MAX: Final = 11
@@ -47,7 +48,10 @@ _DIGITS_MAX: Final = 11
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """The role of all whose claim has a value, and its bounds; an allowance, organisation and purpose are analysts'."""
+    """The role and the bounds of everybody whose claim has a value.
+
+    Allowance, organisation and purpose are for analysts.
+    """
 
     role: Role
     dataset: str | None = None
@@ -58,9 +62,10 @@ class Grant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRules:
-    """The claims that identify a person here. Of several values that have a grant, the first in `grants` counts.
+    """The claims that identify a person here. If several values of a claim have a grant, the first in `grants` counts.
 
-    A claim is named as it stands in the token, or by a path of points. `title` is the provider's name on the page.
+    A claim is named as it stands in the token, or by a path of names joined by points. `title` is the provider's name
+    on the page.
     """
 
     title: str
@@ -75,7 +80,7 @@ class AttemptExpired(Exception):
 
 
 class NoRole(Exception):
-    """The provider's word is good, and gives this person nothing here; the text says why, without naming it."""
+    """The provider's word is valid, but gives this person no role here. The text says why, and names nobody."""
 
 
 class ProviderSignIns:
@@ -104,7 +109,7 @@ class ProviderSignIns:
         return self._provider.authorization_url(state=state, nonce=nonce, verifier=verifier), attempt
 
     def owns(self, attempt: str, state: str) -> bool:
-        """Tell whether an answer with this state belongs to the attempt, which is young enough."""
+        """Tell whether an answer with this state belongs to the attempt, and the attempt is young enough."""
         begun, _, _ = attempt.partition(".")
         if not (is_digits(begun) and len(begun) <= _DIGITS_MAX) or len(attempt) > ATTEMPT_LENGTH_MAX:
             return False
@@ -112,9 +117,9 @@ class ProviderSignIns:
         return -_SKEW <= age < ATTEMPT_FOR and compare_digest(self._secrets_of(attempt)[0].encode(), state.encode())
 
     def redeem(self, attempt: str, state: str) -> bool:
-        """Tell whether an answer belongs to an attempt of which none has come to this process before; no other will be.
+        """Tell whether an answer belongs to the attempt and is its first in this process. Later ones are refused.
 
-        So each conversation with the provider takes a sign-in that was begun here.
+        So each conversation with the provider uses up a sign-in that was begun here.
         """
         if not self.owns(attempt, state):
             return False
@@ -127,7 +132,10 @@ class ProviderSignIns:
         return is_first
 
     def is_issuer(self, name: str) -> bool:
-        """Tell whether an answer that names its issuer is this provider's; one that names none may be."""
+        """Tell whether `name`, the issuer that an answer states, is this provider.
+
+        An answer that states none passes too.
+        """
         return name in {"", self._provider.issuer}
 
     def complete(self, attempt: str, state: str, code: str) -> Principal:
@@ -170,7 +178,10 @@ class ProviderSignIns:
         return key
 
     def _known(self, claims: Mapping[str, object]) -> tuple[UUID, PrincipalRecord | None]:
-        """(id, record) of a person's principal here; another one after each whose individual was erased."""
+        """(id, record) of a person's principal, None for one that is new.
+
+        An erasure of its individual leads to a new id.
+        """
         who = (self._provider.issuer, str(claims["sub"]))
         for generation in count():
             principal_id = self._pepper.identity_id((*who, str(generation)))
@@ -204,7 +215,7 @@ class ProviderSignIns:
         )
 
     def _introduced(self, record: PrincipalRecord) -> PrincipalRecord:
-        """The new principal, or the one that another process has made first."""
+        """Store the new principal and return it, or the one that another process has stored first."""
         try:
             self._principals.introduce(record)
         except InvalidRequest as error:
@@ -237,9 +248,9 @@ def _no_bounds() -> NoRole:
 
 
 def _rebound(found: PrincipalRecord, granted: PrincipalRecord) -> PrincipalRecord:
-    """A principal with the binding that is granted now, and whatever a curator has set against it.
+    """The principal with the binding granted now, the expiry that a curator has set, and the lower of two allowances.
 
-    Individuals go on being shown who asked, whatever role the analyst has now.
+    A former analyst keeps organisation and purpose, so that individuals are still shown who asked.
     """
     if granted.role != "analyst":
         return replace(granted, expires_at=found.expires_at, organisation=found.organisation, purpose=found.purpose)
@@ -248,7 +259,7 @@ def _rebound(found: PrincipalRecord, granted: PrincipalRecord) -> PrincipalRecor
 
 
 def claim_of(claims: Mapping[str, object], name: str) -> object:
-    """The claim of that name, or else the one at that path of points; None where there is none."""
+    """The claim called `name`, or else the one at the path `name`, with points between its parts; None without one."""
     if name in claims:
         return claims[name]
     found: object = claims

@@ -1,6 +1,6 @@
-"""Readiness: whether a process can answer queries, and the public codes of what keeps it, or one dataset, from that.
+"""Readiness: whether a process can answer queries, and the public codes of what prevents it or closes a dataset.
 
-A closed dataset is its own affair: it makes a process not ready only where no other dataset is open.
+A closed dataset makes a process not ready only where no other dataset is open.
 """
 
 import logging
@@ -25,7 +25,7 @@ log = logging.getLogger("sparing.witness")
 
 READY_FOR: Final = timedelta(seconds=1)
 LOOK_S: Final = 2.0
-"""A database that hangs for longer is not ready: a scrape of metrics waits no longer either."""
+"""How long `is_ready` waits for the database, which then counts as not ready: a scrape of metrics waits no longer."""
 OPEN: Final = "open"
 """The code of a dataset that is not closed."""
 
@@ -38,7 +38,7 @@ class ReadinessReport:
     closed: Mapping[str, str] = field(default_factory=dict)
 
     def counts(self) -> dict[str, int]:
-        """The number of closed datasets by code: what may be read without a key, because it names no dataset."""
+        """The number of closed datasets by code. It names no dataset, so that it may be read without a key."""
         codes = list(self.closed.values())
         return {code: codes.count(code) for code in sorted(set(codes))}
 
@@ -54,7 +54,7 @@ class ShardHealth:
 
 
 class Readiness:
-    """The problems that keep this process from serving; looked at anew at most once a second."""
+    """The problems that keep this process from serving, checked again at most once a second."""
 
     def __init__(
         self, *, store: Store, registry: DatasetRegistry, clock: PlausibleClock, backend: ShardBackend
@@ -67,7 +67,7 @@ class Readiness:
         self._is_witness_gone = False
 
     def report(self) -> ReadinessReport:
-        """The codes as of the last second."""
+        """The report, at most a second old."""
         found = self.remembered()
         if found is None:
             now = self.clock()
@@ -76,7 +76,7 @@ class Readiness:
         return found
 
     def remembered(self) -> ReadinessReport | None:
-        """The codes, if they were looked at within the last second; looks nowhere but at the clock."""
+        """The last report if it is less than a second old, else None. Reads only the clock."""
         asked_at, found = self._found
         try:
             return found if asked_at <= self.clock() < asked_at + READY_FOR else None
@@ -84,7 +84,10 @@ class Readiness:
             return ReadinessReport(codes=[fault.slug])
 
     def is_ready(self) -> bool:
-        """Tell whether there are none; False too while the database does not say so within LOOK_S. For a gauge."""
+        """Tell whether no problem keeps this process from serving, for a gauge.
+
+        False if the check takes over LOOK_S.
+        """
         with self._lock:
             look = self._look_under_way
             if look is None or not look.is_alive():
@@ -119,7 +122,7 @@ class Readiness:
         }
 
     def check_witnesses(self) -> list[str]:
-        """Compare every dataset with its witness, for `report` too; the public codes of the problems."""
+        """Compare every dataset with its witness; the public codes of the problems. Later reports include them."""
         guards = [self._registry.guard(record) for record in self._store.datasets()]
         return sorted({code for guard in guards if (code := guard.recheck()) is not None})
 

@@ -49,9 +49,9 @@ class Archiving(ClosedModel):
 
 
 def extending(extension: Extension, *, vector_bytes_max: int = VECTOR_BYTES_MAX) -> Preparation[DatasetRecord]:
-    """Add what the extension adds. Raises InvalidRequest, DatasetArchived.
+    """Extend a registration. Raises InvalidRequest, DatasetArchived.
 
-    Vectors that are no more than before are not refused, should the setting have been lowered since.
+    Vectors that take no more memory than before are accepted, even if the bound has been lowered since.
     """
 
     def prepare(transaction: LongAct, base: BaseVersion) -> Operation[DatasetRecord] | Settled[DatasetRecord]:  # noqa: ARG001
@@ -79,7 +79,10 @@ def extending(extension: Extension, *, vector_bytes_max: int = VECTOR_BYTES_MAX)
 
 
 def archiving(wish: Archiving) -> Preparation[DatasetRecord]:
-    """Take no query and no row from now on; accounts, ledger and answers stay. Repeating it may delete rows kept."""
+    """Archive a dataset: it takes no query and no row from now on, and accounts, ledger and answers stay.
+
+    Archiving again may delete rows that were kept.
+    """
 
     def prepare(transaction: LongAct, base: BaseVersion) -> Operation[DatasetRecord] | Settled[DatasetRecord]:  # noqa: ARG001
         record = transaction.registration()

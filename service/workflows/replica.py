@@ -43,12 +43,13 @@ from service.writer.threads import WriterThread
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaOptions:
-    """The parts that a replica may have; by default it works on every dataset, undivided, and on nothing by itself.
+    """The optional parts of a replica.
 
-    A `cache` is shared with the other replicas. With an `ownership` the replica works only on datasets that this
-    process owns, with a `provider` browsers sign in by that too, and `reader` reads the uploads. `amender` amends
-    ledgers after erasures and `points` keeps points of the summaries; they and the rest of the `background` work on
-    each dataset whose writer is opened, and are closed with the replica.
+    By default it works on every dataset, undivided, and does nothing in the background. A `cache` is shared with the
+    other replicas, and `reader` reads the uploads. With an `ownership` the replica works only on datasets that this
+    process owns. With a `provider` browsers can sign in by that too. `amender` amends ledgers after erasures, and
+    `points` keeps points of the summaries. Both, and the services of `background`, work on each dataset whose writer is
+    opened, and are closed with the replica.
     """
 
     telemetry: Telemetry = NULL_TELEMETRY

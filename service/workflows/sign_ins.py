@@ -1,8 +1,8 @@
 """Sign-ins of browsers: an API key, or an identity provider's word, is exchanged once for a cookie.
 
 A sign-in lasts IDLE after its last use and LONGEST at most. It ends when it is signed out, and when its principal's key
-is revoked, replaced or expires. One that began with a provider's word ends when its principal is revoked or gets
-another role, and wherever no provider is configured any more.
+is revoked, replaced or expires. A sign-in that began with a provider's word ends when its principal is revoked or gets
+another role. It is also refused by a process without a provider.
 """
 
 import secrets
@@ -19,9 +19,9 @@ from service.workflows.principals import REMEMBERED_FOR, Claim, Principals
 IDLE: Final = timedelta(minutes=30)
 LONGEST: Final = timedelta(hours=12)
 RENEWED_AFTER: Final = timedelta(minutes=1)
-"""A use extends the sign-in if the last extension is older: at most one write a minute."""
+"""A use extends the sign-in only if the last extension is longer ago, so that it writes at most once a minute."""
 CLOCKS_DIFFER: Final = timedelta(minutes=5)
-"""A sign-in that began so much later was begun under a clock that was wrong, and would last until then."""
+"""How far ahead of this clock a sign-in may begin. One further ahead began under a wrong clock, and counts as ended."""
 REMEMBERED_MAX: Final = 10_000
 TOKEN_LENGTH_MAX: Final = 128
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
@@ -64,13 +64,13 @@ class SignIns:
         return self._principals.remembered_holder(found.principal_id, found.key_hash)
 
     def is_familiar(self, token: str) -> bool:
-        """Tell whether the sign-in was recognised here lately, ended since or not. Reads no database."""
+        """Tell whether the sign-in was recognised here lately, even if it has ended since. Reads no database."""
         return self._pepper.sign_in_hash(token) in self._remembered
 
     def authenticate_all(self, tokens: Sequence[str]) -> list[Principal | None]:
-        """Give the principal of each of many tokens, read together. A use extends the sign-in.
+        """The principal of each of many tokens, read together. A use extends the sign-in.
 
-        None alike for an unknown, ended and expired one.
+        None for a token that is unknown, ended or expired.
         """
         now = self._clock()
         held = self._held(tokens, now)
@@ -83,7 +83,7 @@ class SignIns:
         return [held[token][1] if token in held else None for token in tokens]
 
     def standing_all(self, tokens: Sequence[str]) -> list[Principal | None]:
-        """The principal of each sign-in that has not ended; does not extend them."""
+        """The principal of each sign-in that has not ended, else None. Extends no sign-in."""
         held = self._held(tokens, self._clock())
         return [held[token][1] if token in held else None for token in tokens]
 
@@ -94,7 +94,7 @@ class SignIns:
         self._store.sign_ins.end(token_hash)
 
     def _held(self, tokens: Collection[str], now: datetime) -> dict[str, tuple[SignIn, Principal]]:
-        """Find by token the sign-ins that have not expired and whose principals' keys are good, with these."""
+        """(sign-in, principal) by token, where the sign-in has not expired and the principal's key is good."""
         hashes = {token: self._pepper.sign_in_hash(token) for token in tokens}
         known = {each.token_hash: each for each in self._store.sign_ins.some(set(hashes.values()))}
         good = {

@@ -1,16 +1,17 @@
 """Uploads of rows, all or nothing: checked outside the writer, then written in one transaction, once for each key.
 
-Rows of an individual beyond `rows_per_individual` are refused by name, or dropped by a rule that keeps neighbouring
-datasets neighbours; so are rows of individuals that are not in the dataset, and rows that are there twice. The
-guarantee compares datasets that differ in all rows of one individual. Which rows of an individual are stored depends on
-the contents of its own rows in the upload, on the dataset's salt and on the number of its own rows stored before: not
-on their order in the upload, nor on the rows of others. Without one individual's rows, every other individual has
-exactly the same stored rows. A rule such as "the first rows of the file" would be as safe only if the order of the file
-never depended on others; a rule such as "until the table is full" would let the rows of one decide about those of
+Three kinds of rows are refused or dropped: an individual's rows beyond `rows_per_individual`, rows of individuals that
+are not in the dataset, and repeated rows. Dropping keeps neighbouring datasets neighbours, for the guarantee compares
+datasets that differ in all rows of one individual. Which rows of an individual are stored depends on the contents of
+its own rows in the upload, on the dataset's salt and on the number of its own rows stored before. It depends neither on
+the order of the rows nor on the rows of others. Without one individual's rows, every other individual has exactly the
+same stored rows. A rule such as "the first rows of the file" would be as safe only if the order of the file never
+depended on others. A rule such as "until the table is full" would let the rows of one individual decide about those of
 another.
 
-The rows of the smallest keyed digests are kept: a random choice within each upload, made once and for good. Sums and
-counts are too small where rows are dropped, and heavy individuals lose the most.
+Of an individual with too many rows, those with the smallest keyed digests are kept: a random choice within each upload,
+made once and for good. Sums and counts are too small where rows are dropped, and individuals with many rows lose the
+most.
 """
 
 import hashlib
@@ -83,7 +84,7 @@ def store_upload(
 
 
 def _once(address: Address, digest: bytes, place: Preparation[UploadReport]) -> Preparation[UploadOutcome]:
-    """The act with the record of its key; settled where the key has one by now."""
+    """The act `place`, which also stores the outcome under its key; settled if the key has an outcome by now."""
 
     def prepare(transaction: LongAct, base: BaseVersion) -> Operation[UploadOutcome] | Settled[UploadOutcome]:
         stored = _stored(transaction, address, digest)
@@ -160,7 +161,7 @@ def first_rows(source: BinaryIO, request: FirstRowsRequest, reader: RowReader) -
 
 
 def placing(record: DatasetRecord, request: UploadRequest, rows: Rows, pepper: Pepper) -> Preparation[UploadReport]:
-    """The act that assigns slots to checked rows and appends them; of a dry run, the report alone."""
+    """The act that assigns slots to checked rows and appends them; for a dry run it only reports."""
 
     def prepare(transaction: LongAct, base: BaseVersion) -> Operation[UploadReport] | Settled[UploadReport]:
         refuse_changed(record, transaction)
@@ -218,7 +219,7 @@ class _UploadOperation:
             self._add(self.table_name, self.slots, self.rows.codes)
 
     def report(self) -> UploadReport:
-        """The effect, of a dry run as it would be."""
+        """The effect of the upload; for a dry run, the effect that it would have."""
         return UploadReport(
             rows=len(self.rows.keys),
             individuals=self.joined.size,
@@ -238,7 +239,7 @@ class _UploadOperation:
         )
 
     def detail(self) -> dict[str, object]:
-        """The act in the journal."""
+        """The detail of the act in the journal."""
         counted = {"table": self.table_name, "rows": len(self.rows.keys), "individuals": self.joined.size}
         repeated = self.rows.repeated if self.request.duplicates == "drop" else 0
         named = {"rows_dropped": self.dropped.rows, "rows_unknown": self.rows_unknown, "rows_repeated": repeated}
@@ -246,14 +247,20 @@ class _UploadOperation:
         return counted | dropped | told_slots(joined=union([self.joined]), rows=union([self.slots]))
 
     def _add_individuals(self) -> Integers:
-        """New individuals, each once; one erased before gets its old slot back and keeps its spent total."""
+        """Add new individuals and return their slots.
+
+        An individual erased before gets its old slot, and keeps its spent total.
+        """
         known = self.transaction.slots_of(self.rows.keys)
         self._refuse_where(known != _UNKNOWN, "is registered already")
         self._note_twins(np.arange(known.size), self.rows.keys)
         return self._join(self.rows.keys, self.rows.limits)
 
     def _add_events(self, table: EventsTable) -> Integers:
-        """Rows of known individuals; the schema says whether an unknown key is an error or a new individual."""
+        """The slots of the event rows to be stored.
+
+        Rows of unknown individuals create these, are dropped or are refused.
+        """
         slots = self.transaction.slots_of(self.rows.keys)
         unknown = np.flatnonzero(slots == _UNKNOWN)
         new, whose = self.rows.keys.taken(unknown).distinct()
@@ -272,7 +279,10 @@ class _UploadOperation:
         return slots
 
     def _without_unknown(self, table: EventsTable, slots: Integers) -> Integers:
-        """The slots of the rows that stay. A row stays or goes by its own individual alone."""
+        """The slots of the rows whose individuals are known; the other rows are dropped or refused.
+
+        Whether a row stays depends on its own individual alone.
+        """
         is_unknown = slots == _UNKNOWN
         if "drop" not in {self.request.unknown_individuals, table.unknown_individuals}:
             message = "no such individual; unknown_individuals=drop leaves such rows out"
@@ -289,7 +299,7 @@ class _UploadOperation:
         self.twin_rows = 1 + (rows if self.rows.places is None else self.rows.places[rows])
 
     def _create(self, keys: Keys) -> Integers:
-        """New individuals known by their events alone: all their columns are NULL."""
+        """Add individuals that are known by their events alone, with NULL in all columns, and return their slots."""
         people = self.record.schema.individuals_name
         slots = self._join(keys, None)
         self._add(people, slots, self.records.null_codes(people, slots.size) | self._digests(keys))
@@ -304,7 +314,7 @@ class _UploadOperation:
         self.added[table] = slots, codes
 
     def _join(self, keys: Keys, limits: Integers | None) -> Integers:
-        """Slots for new keys in order of arrival, and their accounts and limits."""
+        """Give slots, accounts and limits to new individuals in order of arrival, and return the slots."""
         slots = self._returning(keys)
         new = slots == _UNKNOWN
         slots[new] = self.slots_used + np.arange(int(new.sum()))
@@ -334,7 +344,10 @@ class _UploadOperation:
         return slots
 
     def _check_rows_capacity(self, table: EventsTable, slots: Integers) -> None:
-        """The public cost of every query rests on these public numbers: of all rows, and of those at each shard."""
+        """Raise InvalidRequest if the table, or its part at one shard, would hold too many rows.
+
+        The public cost of every query rests on both bounds.
+        """
         room, capacity = table.rows_max(self.record.capacity), self.record.capacity
         held = self.records.rows_held(self.table_name)
         if sum(held) + len(self.rows.keys) > room:
@@ -351,7 +364,10 @@ class _UploadOperation:
                 raise InvalidRequest.of("rows", message)
 
     def _within_limit(self, table: EventsTable, slots: Integers) -> Integers:
-        """The slots of the rows within the limit: overflow bounds of queries rest on this public number."""
+        """The slots of the rows within `rows_per_individual`; the other rows are dropped or refused.
+
+        The overflow bounds of queries rest on this limit, which is public.
+        """
         limit = table.rows_per_individual
         held = self.records.event_counts(self.table_name, slots)
         over = held > limit
@@ -372,7 +388,10 @@ class _UploadOperation:
     def _refuse_where(
         self, wrong: Mask, message: str, *, where_twin: str | None = None, over_limit: OverLimit | None = None
     ) -> None:
-        """Refuse the upload where any of its rows (n,) is wrong, with other words for the first row of a twin."""
+        """Refuse the upload if any of its rows (n,) is wrong.
+
+        `where_twin` is the message for the first row of a twin.
+        """
         twin_rows = set(self.twin_rows.tolist() if where_twin else ())
         with _refusing(over_limit):
             _raise_where(
@@ -384,7 +403,7 @@ class _UploadOperation:
 
 
 def _check_floor(record: DatasetRecord, rows: Rows) -> None:
-    """`limit_floor_rho` is a public promise: no individual may be registered below it."""
+    """Refuse an upload that states a limit below `limit_floor_rho`, which is a public promise."""
     if rows.limits is None:
         return
     below = (rows.limits >= 0) & (rows.limits < record.limit_floor_units)
@@ -396,7 +415,7 @@ def _check_floor(record: DatasetRecord, rows: Rows) -> None:
 
 
 def _in_upload(wrong: Mask, places: Integers | None) -> Mask:
-    """The mask of wrong rows of the whole upload, from that of the rows (n,) that were not left out."""
+    """The mask of the wrong rows among all rows of an upload, from the mask (n,) of those that were not left out."""
     if places is None or not wrong.any():
         return wrong
     of_all: Mask = np.zeros(int(places[-1]) + 1, dtype=np.bool_)
@@ -412,7 +431,7 @@ def _raise_where(wrong: Mask, message: str, *, column: str | None, of_row: Calla
 
 @contextmanager
 def _refusing(over_limit: OverLimit | None = None) -> Iterator[None]:
-    """Turns what is wrong with rows into a refusal: InvalidRows, or InvalidRequest for an upload wrong as a whole."""
+    """Raise a RowsProblem of the block as InvalidRows, or as InvalidRequest where the upload is wrong as a whole."""
     try:
         yield
     except RowsProblem as problem:
@@ -429,7 +448,7 @@ def _place(error: RowError) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
-    """The rows of an upload that were dropped, of how many individuals, and the largest share of one's rows."""
+    """How many rows of an upload were dropped, of how many individuals, and the largest share that one of them lost."""
 
     rows: int = 0
     individuals: int = 0
@@ -437,7 +456,10 @@ class Dropped:
 
     @classmethod
     def of(cls, slots: Integers, held: Integers, kept: Mask, limit: int) -> Self:
-        """Count the rows (n of them) that are not `kept`. Their individuals would hold `held` (n,) with all of them."""
+        """Count the rows that are not `kept` (n,).
+
+        With all rows stored, the individual of each would hold `held` (n,).
+        """
         most = int(held.max(initial=limit))
         return cls(
             rows=int(np.count_nonzero(~kept)),
@@ -449,8 +471,8 @@ class Dropped:
 def rows_to_keep(slots: Integers, digests: NDArray[np.uint64], held: Integers, limit: int) -> Mask:
     """The mask of the rows (n,) that an upload stores if an individual may hold `limit`: those of the least digests.
 
-    `slots` are those of the rows, all of individuals with too many; `held` is, for each row, the number of rows that
-    its individual would hold with all of them.
+    All rows are of individuals with too many: `slots` (n,) says of which. `held` (n,) is the number of rows that the
+    individual of each row would hold if all were stored.
     """
     order = np.lexsort([digests, slots])
     _, starts, sizes = np.unique(slots[order], return_index=True, return_counts=True)
@@ -462,7 +484,7 @@ def rows_to_keep(slots: Integers, digests: NDArray[np.uint64], held: Integers, l
 
 
 def people_over(keys: Keys, slots: Integers, held: Integers, limit: int) -> OverLimit:
-    """The individuals with more than `limit` rows, in the order of their first rows; the first of them by key."""
+    """How many individuals have more than `limit` rows, and the keys of the first of them, in the order of the rows."""
     over = np.flatnonzero(held > limit)
     _, firsts = np.unique(slots[over], return_index=True)
     rows = over[np.sort(firsts)]

@@ -1,8 +1,9 @@
-"""The price of storage: parameters are kept for good, so that each analyst has so many bytes of them in each dataset.
+"""The bound on stored parameters: they are kept for good, and each analyst has a number of bytes in each dataset.
 
-A query with new parameters may cost any individual nearly nothing, and the allowance does not see what it stores. The
-bytes that are stored are counted in the database, so that a start forgets none; those of queries under way are counted
-here. Both depend on the analyst's own requests alone. A query without parameters asks nothing.
+A query with new parameters may cost every individual nearly nothing, and the allowance does not count what the query
+stores. The bytes that are stored are counted in the database, so that a start forgets none. Those of queries under way
+are counted here. Both counts depend on the analyst's own requests alone. A query without new parameters reads nothing
+for this.
 """
 
 import threading
@@ -21,7 +22,7 @@ from service.writer.submission import QueryRequest
 
 
 class ParameterStorage:
-    """Admits queries by the parameters that they would have kept. Thread-safe."""
+    """Admits queries by the bytes of the parameters that they would add. Thread-safe."""
 
     def __init__(self, guard_of: Callable[[DatasetRecord], RollbackGuard], bytes_max: int) -> None:
         self._guard_of, self._bytes_max = guard_of, bytes_max
@@ -29,7 +30,7 @@ class ParameterStorage:
         self._lock = threading.Lock()
 
     def admit(self, request: QueryRequest, record: DatasetRecord) -> None:
-        """Count the parameters that are new with the query, until it has ended and the database counts them.
+        """Count the query's new parameters until the query has ended and the database counts them.
 
         Raises TooManyParametersKept, and Unavailable or Fenced where the database cannot be read.
         """
@@ -50,7 +51,7 @@ class ParameterStorage:
         request.add_done_callback(partial(self._ended, owner, size))
 
     def _refuse(self, analyst_id: UUID, record: DatasetRecord, new: Mapping[str, int], under_way: int) -> None:
-        """Refuse bytes beyond the bound. `under_way` was read before: a query that ended since then counts twice."""
+        """Raise TooManyParametersKept beyond the bound. A query that ended after `under_way` was read counts twice."""
         with snapshot(self._guard_of(record)) as transaction:
             stored, known = transaction.parameters_stored(analyst_id, list(new))
         added = sum(size for sha256, size in new.items() if sha256 not in known)

@@ -1,8 +1,8 @@
 """Stored answers for queries that would be refused today, although their keys were answered before.
 
 A dataset may be archived, or registered anew with narrower bounds, after a query was answered; the answer stays under
-its key. It is looked up only when a query is about to be refused, on threads of this module, and reads only public
-columns: the key's answer and the head. Its time depends on nothing else.
+its key. The key is looked up only when a query is about to be refused, on threads of this module. The lookup reads only
+public columns, the key's answer and the head, so that its time depends on nothing else.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ ANSWER_BYTES: Final = 2**16
 
 
 class RefusedQuery(PendingAnswer):
-    """A query that is about to be refused with `refusal`: there is no plan for it."""
+    """A query that is about to be refused with `refusal`, and that has no plan."""
 
     def __init__(
         self, refusal: WorkflowError, analyst: Principal, record: DatasetRecord, key: str, query: Query
@@ -41,13 +41,16 @@ class RefusedQuery(PendingAnswer):
         self.address: Address = analyst.id, key
 
     def request_hash(self) -> bytes:
-        """The hash of what is asked, as `QueryRequest` has it; not for the caller's thread."""
+        """The hash of the request, as a `QueryRequest` has it.
+
+        Working it out takes time: call it on a thread of the lookup.
+        """
         canonical = canonical_bytes(_meant(self.query), table=self.schema.individuals_name)
         return request_hash(canonical, reuse=self.query.may_reuse)
 
 
 def _meant(query: Query) -> Query:
-    """The query as a plan has it; as it was asked, where it never had one."""
+    """The query as a plan has it, or as it was asked if it can have no plan."""
     try:
         return by_item(query)
     except QueryProblem:
@@ -67,10 +70,11 @@ class StoredAnswers:
         self._threads.shutdown(wait=False)
 
     def look_up(self, record: DatasetRecord, requests: Sequence[RefusedQuery]) -> None:
-        """Keep each promise, all of one principal, by the answer stored under its key for the same request.
+        """Settle each promise with the answer stored under its key for the same request. Returns at once.
 
-        Without one the promise fails with the refusal. The lookup is admitted as one unit: the promises fail with Busy
-        when there is no room for it, and with Unavailable or Fenced when the database cannot tell. Returns at once.
+        Without a stored answer a promise fails with its refusal. The requests, all of one principal, are admitted as
+        one unit. The promises fail with Busy when there is no room for the lookup, and with Unavailable or Fenced when
+        the database cannot tell.
         """
         cost = self._admission.read_cost(ANSWER_BYTES * len(requests))
         look = _Lookup(requests, cost, self._guard_of(record), self._threads)
@@ -114,7 +118,7 @@ class _Lookup(AdmittedUnit[RefusedQuery]):
             self.fail(error)
 
     def _outcomes(self) -> list[StoredAnswer | Exception]:
-        """Each key's answer to the same request, once it is witnessed; otherwise the refusal."""
+        """For each request its stored answer, once this is witnessed, or else the refusal."""
         asked = [Asked(address=each.address, query_hash=None) for each in self.requests]
         with self._guard.transaction(lock=False, asked=asked) as transaction:
             known, head = transaction.known.answers, transaction.head

@@ -25,9 +25,9 @@ from service.writer.registry import DatasetRegistry
 from service.writer.submission import PendingAnswer, QueryRequest, Submission
 
 REFUSED: Final = (InvalidRequest, DatasetArchived, TooManyParametersKept)
-"""The refusals of one query, whose key is looked up before it is refused."""
+"""The errors before which a query's key is looked up for a stored answer."""
 UNIT_PARAMETERS_MAX: Final = 4 * PARAMETERS_MAX
-"""The most parameters of all queries of a unit together, read before the unit has a cost."""
+"""How many parameters the queries of a unit may name by hash together; these are read before the unit has a cost."""
 
 
 class QuerySubmitter:
@@ -59,9 +59,7 @@ class QuerySubmitter:
     def submit(self, principal: Principal, record: DatasetRecord, key: str, query: Query) -> PendingAnswer:
         """Queue a query. Raises Busy, and Unavailable or Fenced where kept parameters cannot be read.
 
-        All other errors fail the promise.
-
-        A query that would be refused is first looked up under its key.
+        All other errors fail the promise. Before a query is refused, its key is looked up for a stored answer.
         """
         reach("validated")
         if query.hashed:
@@ -78,7 +76,7 @@ class QuerySubmitter:
     def submit_all(
         self, principal: Principal, record: DatasetRecord, queries: Sequence[tuple[str, Query]]
     ) -> list[PendingAnswer]:
-        """Queue several queries as one unit. Raises InvalidRequest or Busy for the unit, and as `submit` does."""
+        """Queue several queries as one unit. Raises InvalidRequest for the unit, and what `submit` raises."""
         promises: list[QueryRequest | RefusedQuery] = []
         for key, query in self._numbered_all(principal, record, queries):
             try:
@@ -99,7 +97,10 @@ class QuerySubmitter:
     def _numbered_all(
         self, principal: Principal, record: DatasetRecord, queries: Sequence[tuple[str, Query]]
     ) -> list[tuple[str, Query]]:
-        """The queries of a unit with their numbers. Raises InvalidRequest where these are too many together."""
+        """The queries of a unit, each as `numbered` gives it.
+
+        Raises InvalidRequest where their numbers are too many together.
+        """
         found: list[tuple[str, Query]] = []
         left = UNIT_PARAMETERS_MAX
         for key, asked in queries:
@@ -112,10 +113,10 @@ class QuerySubmitter:
         return found
 
     def numbered(self, principal: Principal, record: DatasetRecord, query: Query) -> Query:
-        """The query with the numbers that this analyst has sent before, of those that it has by their hash alone.
+        """The query with its numbers, where it named some by their hash that this analyst has sent before.
 
-        Where it has some so, not for the event loop. What is not known it lacks, and has no plan. Raises Unavailable,
-        Fenced.
+        If the query names any by hash, the database is read: not for the event loop. A query with an unknown hash stays
+        without these numbers, and has no plan. Raises Unavailable, Fenced.
         """
         if not hashes_in(query):
             return query
@@ -123,9 +124,9 @@ class QuerySubmitter:
             return with_numbers(query, partial(transaction.parameters, principal.id))
 
     def cancel(self, principal: Principal, record: DatasetRecord, key: str) -> None:
-        """Cancel the query that waits for its slots under a key, and those of its batch: they are one unit.
+        """Cancel the query that waits for its slots under a key, and the queries submitted with it as one unit.
 
-        Raises NotWaiting, and always does without slots, where queries begin as they come.
+        Raises NotWaiting where no query waits under the key. Without slots none ever waits: queries begin as they come.
         """
         scheduler, writer = self._admission.scheduler, self._registry.writer(record)
         address = principal.id, key
@@ -164,7 +165,7 @@ class QuerySubmitter:
 
 
 def _cancel(promises: Sequence[PendingAnswer]) -> None:
-    """End promises that nobody has got, for what waits for their end."""
+    """Cancel promises that no caller has received, so that the callbacks that wait for their end are called."""
     for promise in promises:
         promise.cancel()
 
