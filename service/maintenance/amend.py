@@ -4,8 +4,8 @@ Entries are amended outside the writer in ranges, each by one act that binds its
 that a process that ends in the middle loses at most the work on one range. An entry is amended only after a checkpoint
 contains its charges, so that it is never replayed again. The number of acts depends on sequences alone.
 
-Datasets are amended one after the other. One is queued when its writer is opened, to continue the work of another
-process, and after each erasure; after an error it is queued again, as long as its writer is open here.
+Datasets are amended one after the other. A dataset is queued after each erasure, and when its writer is opened, to
+continue the work of another process. After an error it is queued again, as long as its writer is open here.
 """
 
 import time
@@ -32,7 +32,7 @@ from service.writer.threads import WriterThread
 
 STRETCH_ENTRIES: Final = 1024
 _AT_ONCE: Final = 64
-"""The most rewritten parts held in memory."""
+"""How many rewritten parts are held in memory at most."""
 _CHECKPOINT_WAITS: Final = 200
 _CHECKPOINT_WAIT_S: Final = 0.05
 
@@ -47,7 +47,7 @@ class _Overtaken(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryRange:
-    """Entries with `after` < seq <= `to`, in which the slot of the erasure `erasure` is to be untouched."""
+    """Entries with `after` < seq <= `to`, in which the individual of the act `erasure` is to become untouched."""
 
     erasure: int
     slot: int
@@ -129,7 +129,7 @@ def _amending(stretch: EntryRange) -> Preparation[None]:
 
 
 def _amended(transaction: Transaction, stretch: EntryRange) -> Iterator[Amendment]:
-    """Rewrite the parts of a range; their amendments, in order."""
+    """Rewrite the parts of a range, and yield their amendments in order."""
     parts = transaction.own_parts(stretch.slot, after=stretch.after, to=stretch.to)
     rewritten = filter(None, (part.without(stretch.slot, erasure=stretch.erasure) for part in parts))
     while waiting := list(islice(rewritten, _AT_ONCE)):
@@ -139,7 +139,7 @@ def _amended(transaction: Transaction, stretch: EntryRange) -> Iterator[Amendmen
 
 
 SILENT_RETRIES: Final = 600
-"""An erasure that is not amended after ten minutes is an incident; it is still retried."""
+"""How many retries, in ten minutes, make an erasure that is not amended an incident; the retries go on."""
 
 
 @dataclass(slots=True, kw_only=True)

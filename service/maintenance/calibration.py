@@ -36,29 +36,29 @@ PEOPLE: Final = 2**19
 EVENTS: Final = 2**19
 MODELLED: Final = 2**14
 ROWS_OFTEN: Final = 16
-"""Rows for each individual in the event table of few individuals, where a step to the next one is slowest."""
+"""Rows for each individual in the event table with few individuals, where the step to the next row is slowest."""
 COORDINATES: Final = 2**16
 LABELLED: Final = 2**12
 DRAWN: Final = 2**14
 REPETITIONS: Final = 5
 COMMITS: Final = 20
-"""Empty commits, of which the slowest tenth prices all: a disk stalls now and then, whatever is written."""
+"""How many empty commits are timed. The slowest tenth sets the price of all: a disk stalls now and then."""
 LISTED: Final = 250
 LISTED_STEPS: Final = 11
 SEARCHED: Final = 2**LISTED_STEPS - 1
-"""Values of a list that is looked up in a table, and of one that is searched in LISTED_STEPS steps."""
+"""The number of values of a list: LISTED where they are looked up in a table, SEARCHED where in LISTED_STEPS steps."""
 _PAUSED_EACH: Final = 97
 _EXHAUSTED_EACH: Final = 89
 PAYLOAD_BYTES: Final = 2**21
 MARGIN: Final = 1.3
 _HTTP_SHARE: Final = 2
-"""The time of a small query with HTTP, its rows of the commit and its response, relative to its evaluation."""
+"""The time of a small query with its HTTP, commit and response, as a multiple of the time of its evaluation."""
 
 _KNOWN: Final[Mapping[str, Any]] = {"not": {"is_null": {"col": "item"}}}
-"""A condition that holds for every event: without one, the norms of a histogram are kept (`service.engine.tallies`)."""
+"""A condition that holds for every event. Without one, kept norms of a histogram would be used (`engine.tallies`)."""
 
 _MOST: Final[Mapping[str, Any]] = {"le": [{"col": "c0"}, 90]}
-"""A condition that holds for nine of ten, at random: marks without runs are the slowest to compress."""
+"""A condition that holds for nine of ten, at random: marks of them have no long runs, and so compress slowest."""
 _LONG_SIGMA: Final = 2**19.5
 """Its square divides nothing evenly, so that every charge near a whole number takes 128 bits to decide."""
 
@@ -86,13 +86,13 @@ _NUMBERS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 """Queries of many numbers for few individuals: whole numbers, fractions, and numbers that have labels.
 
-The label of a week is made of the calendar, which takes longest.
+The labels of weeks take longest, because they are worked out from the calendar.
 """
 
 _EIGHT: Final = [{"of": {"mul": [{"col": f"c{n}"}, 0.01]}} for n in range(8)]
 _FORTY: Final = [{"of": {"col": f"c{n % 8}"}, "fill": n} for n in range(40)]
 _MANY: Final = 101
-"""Values of a column of the synthetic individuals, each a feature or a class."""
+"""The number of values of a column of the synthetic individuals; each value is a feature or a class."""
 _PRODUCTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "moments": {"select": [{"moments": {"features": _EIGHT}}]},
     "more features": {"select": [{"moments": {"features": _FORTY}}]},
@@ -174,12 +174,12 @@ _OF_VECTORS: Final = Schema.model_validate(
 )
 
 _ROWS_SHARE: Final = 1.5
-"""The time to write a byte of a large row, relative to a byte of a large message in the write-ahead log."""
+"""The time to write a byte of a large row, as a multiple of that of a large message in the write-ahead log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commits:
-    """The times of durable writes, empty and of PAYLOAD_BYTES, in ns: medians, and of empty ones the slowest tenth."""
+    """The times of durable writes in ns: medians of empty ones and of PAYLOAD_BYTES, and the slowest empty tenth."""
 
     empty_ns: int
     slow_ns: int
@@ -239,15 +239,16 @@ def measured_speed(entropy: Entropy, commits: Commits) -> Speed:
 
 
 def _literal_ns(taken: Mapping[str, int]) -> float:
-    """The time of one value of a list, whatever becomes of the list."""
+    """The time of one value of a list, the largest over the ways in which a list is compared."""
     few = taken["fixed of few"]
     return max((taken["listed of few"] - few) / LISTED, (taken["searched of few"] - few) / SEARCHED, 600.0)
 
 
 def _leaf_row_ns(taken: Mapping[str, int]) -> float:
-    """The time of a condition on a row: of a byte, of eight bytes, and in a table by two bytes, each by its weight.
+    """The time of a condition on a row, the largest over four kinds of conditions, each divided by its weight.
 
-    What an individual has left is eight bytes, looked at in a pass of its own.
+    The kinds look at one byte, at eight bytes, at two bytes in a table, and at what an individual has left: eight bytes
+    in a separate pass.
     """
     narrow, wide, table, room = (taken[name] - taken["count"] for name in ("conditions", "wide", "listed", "active"))
     return max(narrow / 7, wide / (7 * 4.5), room / 4.5, table / (8 * 1.5), 0.05 * PEOPLE) / PEOPLE
@@ -300,7 +301,7 @@ def _plan(schema: Schema = _SCHEMA, /, **query: object) -> Plan:
 
 
 def _work(plan: Plan, memory: DatasetMemory, entropy: Entropy) -> None:
-    """A query's work from the engine to the bytes that are committed."""
+    """Do the work of a query from the engine to the bytes that are committed."""
     noise = plan.scale.law.draw(plan.dimension, entropy)
     release = answer(contributions(plan, memory), memory.accounts, plan.terms, noise=noise)
     salt = entropy(4).tobytes()
@@ -321,9 +322,9 @@ def _work(plan: Plan, memory: DatasetMemory, entropy: Entropy) -> None:
 
 
 def _exhausted(plan: Plan, memory: DatasetMemory, entropy: Entropy) -> None:
-    """A query's work where nobody has anything left, so that every vector is shortened; the accounts stay as they are.
+    """Do a query's work when nobody has anything left, so that every vector is shortened.
 
-    Copying the accounts counts, and is little beside the work.
+    The accounts stay as they are; copying them is little beside the work.
     """
     room = memory.accounts.room.copy()
     memory.accounts.room[:] = 0
@@ -346,7 +347,7 @@ def _pictured() -> DatasetMemory:
 
 
 def _memory(people: int, events: int) -> DatasetMemory:
-    """Synthetic individuals in every slot, some paused and some exhausted, at random; conditions and charges differ."""
+    """Synthetic individuals in every slot with random values; some of them are paused and some exhausted."""
     memory, source = DatasetMemory(_SCHEMA), np.random.default_rng(0)
     memory.grow(people)
     memory.accounts.set_limits(slice(None), LIMIT_UNITS_MAX)

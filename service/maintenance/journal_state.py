@@ -1,7 +1,8 @@
 """The state to which the acts of a journal lead: fields of the head, and every individual's limit and presence.
 
-An upload tells the individuals that joined by their slots; one with a long list of them tells pages, and from then on
-nothing but bounds is known of accounts where individuals may have come back (`JournalState.is_told`).
+The act of an upload names the slots of the individuals that joined. If these are too many, it names pages only. From
+then on it is not known which slots are in use (`JournalState.is_told`), and limits are only bounded where individuals
+may have come back.
 """
 
 from collections import deque
@@ -21,9 +22,9 @@ from service.ledger.model.rows import DatasetRecord
 class JournalState:
     """The state that follows from the acts so far; `budget_units` is the largest limit, less the monitor's reserve.
 
-    By slot: `limits` in units, exact where `are_exact` and otherwise a bound; `largest` of the limits that were ever in
-    force; which slots `are_present`, which `have_paused`, and which `are_plain`: with limits and erasures only.
-    `is_told` says whether all slots are known.
+    The arrays are by slot. `limits` are in units: exact where `are_exact`, elsewhere upper bounds. `largest` is the
+    largest limit that was ever in force. `are_present` marks individuals that are not erased, `have_paused` those that
+    are paused now, `are_plain` those that never paused. `is_told` says whether all slots are known.
     """
 
     budget_units: int
@@ -107,6 +108,6 @@ class JournalState:
         self.slots += count
 
     def make_room(self, slots: int) -> None:
-        """Extend to `slots` slots, if slots are not told, with the budget as the bound of the new limits."""
+        """Extend to `slots` slots where slots are not told; the budget is the bound of each new limit."""
         if slots > self.slots and not self.is_told:
             self._grow(slots - self.slots, limit=self.budget_units, is_exact=False)

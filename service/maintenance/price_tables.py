@@ -1,7 +1,7 @@
 """The prices of Laplace noise of a dataset, made in the background when its writer is opened.
 
-A table of Gaussian differential privacy is a third of a second of arithmetic at 50 digits, once for each process. An
-analyst who asks sooner has it made by the thread that compiles the query.
+A table for Gaussian differential privacy takes a third of a second of arithmetic at 50 digits, once for each process.
+If a query needs it sooner, the thread that compiles the query makes it.
 """
 
 from service.accounting.accountings import Accounting
@@ -28,7 +28,7 @@ class PriceTables(JobQueue[Accounting]):
             self.put(record.accounting)
 
     def do(self, job: Accounting) -> None:
-        """Make the table, and what every scale of it has in common."""
+        """Make the table, and the part of it that all scales share."""
         with handing_over_soon():
             for mechanism in job.mechanisms.values():
                 mechanism.at(SIGMA_STEPS_MIN)

@@ -41,7 +41,7 @@ class Damaged(Exception):
 
 
 def prune(store: Store, witness: Witness, dataset: str, *, before: int | datetime, entropy: Entropy) -> Pruned:
-    """Drop the quantities of entries with seq < `before`, or asked before it, up to the last checkpoint.
+    """Drop the quantities of entries with seq < `before`, or asked before that time, up to the last checkpoint.
 
     Safe to repeat after any failure, and while the service runs. Raises NotFound, Damaged, InvalidRequest where nothing
     can be pruned, Unavailable.
@@ -85,7 +85,7 @@ def _verified(record: DatasetRecord, transaction: Transaction, seq: int) -> Tota
 
 
 def _begin(guard: RollbackGuard, totals: Totals, *, seq_before: int, salt: bytes) -> None:
-    """Store, journal and witness the totals: from here on no quantity up to their sequence is read.
+    """Store, journal and witness the totals. From here on no quantity of an entry up to their sequence is read.
 
     Raises HeadMoved if the ledger was pruned since it was verified.
     """

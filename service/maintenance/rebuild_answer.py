@@ -2,7 +2,7 @@
 
 An entry holds the query, the released numbers, and a digest of the principal and the key. The restored row equals the
 deleted one byte for byte: the key replays it, nothing is drawn and no individual is charged. The entry does not hold
-the request's `reuse`; the caller states it, and a query that may not reuse an answer had none to state.
+the request's `reuse`, so that the caller states it; for a query that may not reuse an answer it does not matter.
 """
 
 from service.ledger.model.errors import InvalidRequest, LedgerDamaged, Unavailable

@@ -1,10 +1,10 @@
 """Reconciling: open a dataset whose database is behind its witness, by burning the most that was lost.
 
 A burn is one chained entry that charges every individual up to its limit, without an answer. The lost answers are
-unknown, but the most that they can have cost an individual is the difference of two public numbers: the worst cases
-summed by the witness at its end, and at the last record that is still in this ledger. So nothing depends on any record,
-and no spent total ends below the truth. The fence rises, so that no other copy of the database goes on. If individuals
-that had joined were lost, all that join later get a lower limit.
+unknown, but the most that they can have cost an individual is the difference of two public sums of worst cases: that of
+the witness's last record, and that of the last record that this ledger still holds. So the burn depends on nobody's
+data, and no spent total ends below the truth. The fence rises, so that no other copy of the database can go on. If
+individuals may have joined after that record, all that join later get a lower limit.
 """
 
 from collections.abc import Callable
@@ -35,10 +35,10 @@ _NO_ANALYST: Final = UUID(int=0)
 def burn(
     transaction: Transaction, state: DatasetState, *, units: int, settled: Position, why: str, at: datetime
 ) -> LedgerEntry:
-    """Charge `units` to every slot in use, erased individuals too, up to each limit, in one entry.
+    """Charge `units` to every slot in use, erased individuals too, in one entry; nobody is charged beyond its limit.
 
-    `settled` is the position up to which all witnessed records are accounted for by this entry and those before it.
-    Debits memory; the caller commits.
+    `settled` is the position up to which this entry and those before it account for all witnessed records. Debits
+    memory; the caller commits.
     """
     slots = np.sort(transaction.individuals().slots)
     left = np.maximum(state.room_of(slots), 0)  # a limit may be below the spent total
@@ -90,7 +90,7 @@ def _entry(head: Head, burned: Quantities, *, units: int, why: str, settled: Pos
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcilePlan:
-    """The reconciling to be done: `missing_units` for every individual, `joining_units` for all that join later."""
+    """The plan of a reconciliation: everybody pays `missing_units`, and later joiners get `joining_units` less."""
 
     code: str
     missing_units: int
@@ -182,7 +182,7 @@ def _price(units: int) -> str:
 def plan_of(
     record: DatasetRecord, transaction: Transaction, history: list[WitnessRecord], burn_units: int | None
 ) -> ReconcilePlan | None:
-    """The plan, given all that is witnessed; None when that is accounted for.
+    """The plan, given the witness's `history`; None when its records are all accounted for.
 
     Raises InvalidRequest without `burn_units` on a lost witness.
     """

@@ -1,7 +1,7 @@
 """The replay of a ledger: its acts and its entries in their order, shown to visitors.
 
-Verification and what-if are visitors. The loads of the writer replay entries by themselves, because they begin with
-stored pages and change accounts alone.
+Verification and what-if are visitors. When the writer loads a dataset it replays entries by itself, because it begins
+with stored pages and changes accounts alone.
 """
 
 import sys
@@ -15,20 +15,20 @@ from service.ledger.ports.transaction import Transaction
 from service.maintenance.journal_state import JournalState
 
 Watch = Callable[[str, int, int], None]
-"""Is told the dataset, the sequence that was replayed, and the last one."""
+"""The function that is called with the dataset, the sequence that was replayed, and the ledger's last sequence."""
 
 
 class Visitor:
-    """Looks at a ledger that is replayed. Each kind of visitor replaces what it needs of the following."""
+    """Looks at a ledger that is replayed. A subclass overrides the methods that it needs."""
 
     def act(self, act: JournalAct, then: JournalState) -> None:
-        """Look at an act, which `then`, the state of the journal, has taken in."""
+        """Look at an act; `then` is the state of the journal after it."""
 
     def entry(self, entry: LedgerEntry, then: JournalState) -> None:
-        """Look at the next entry, after all acts before it."""
+        """Look at the next entry; `then` is the state of the journal after all acts before it."""
 
     def end(self) -> None:
-        """Look back after the last act."""
+        """Finish, after the last entry and the last act."""
 
 
 def replay(
@@ -41,7 +41,7 @@ def replay(
 ) -> None:
     """Show every visitor all `acts` and entries of a dataset; `watch` is called with each entry.
 
-    An act that the state of the journal cannot take in is shown to nobody.
+    An act whose detail is invalid is shown to no visitor.
     """
     then, waiting = JournalState.of(record), deque(acts)
 

@@ -2,11 +2,11 @@
 
 `sparing ledger verify` derives everything again, which takes longer as a ledger grows. The start check reads only the
 newest ENTRIES_MAX entries or ENTRIES_BYTES_MAX bytes, whichever is less, and the head. Its cost depends on the number
-and sizes of entries; its findings are about stored rows, and tell nothing about individuals. Queries are answered
-before it has ended, so that no client waits for it.
+and sizes of entries; its findings are about stored rows, and tell nothing about individuals. Queries are answered while
+it runs, so that no client waits for it.
 
-It goes backward from the newest entry in pieces, each in a snapshot of its own: hashed contents never change, so that
-no snapshot or session is held throughout.
+The check goes backward from the newest entry in pieces, and reads each piece in a new snapshot. Hashed contents never
+change, so that no snapshot or session has to be held throughout.
 """
 
 from collections.abc import Callable
@@ -26,17 +26,17 @@ from service.writer.threads import WriterThread
 
 ENTRIES_MAX: Final = 10_000
 ENTRIES_BYTES_MAX: Final = 2**28
-"""The most bytes of charges and values; the newest entry is checked at any size."""
+"""How many bytes of charges and values are checked at most; the newest entry is checked at any size."""
 PIECE_ENTRIES: Final = 64
 PIECE_BYTES: Final = 2**22
 """The most bytes of a piece of several entries: the GIL is held while rows are taken from the driver."""
 
 
 class StartCheck:
-    """One check of the end of one dataset's ledger. Passive; one caller of `step` at a time.
+    """One check of the end of one dataset's ledger. It has no thread: one caller at a time calls `step`.
 
-    `finding` names the newest damaged row; None as long as none was found. `entries` and `bytes` count the
-    entries checked and their bytes.
+    `finding` names the newest damaged row; None as long as none was found. `entries` and `bytes` count the entries
+    checked and their bytes.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class StartCheck:
         self._otherwise = f"{place}: its hash is not that of the last ledger row"
 
     def _look_at_piece(self, head: Head, transaction: Transaction) -> None:
-        """Check the next entries, newest first; after the last piece only the hash of the entry before is read."""
+        """Check the next entries, newest first. After the last piece compare only the hash of the entry before it."""
         seqs = self._next(transaction)
         if not seqs:
             self._expect(transaction.hashes([self._seq]).get(self._seq))
@@ -165,15 +165,15 @@ def _look_at_journal(record: DatasetRecord, transaction: Transaction) -> None:
 
 
 SILENT_RETRIES: Final = 30
-"""A database unavailable this often is an incident; retries are a second apart, after other datasets' turns."""
+"""How many retries make an unavailable database an incident. They are a second apart, after other datasets' turns."""
 LOOKS: Final = 100
 LOOK_EVERY_S: Final = 0.1
-"""A check waits up to LOOKS intervals of this length for its dataset to be loaded: a client may need that first."""
+"""A check waits up to LOOKS intervals of this length until its dataset is loaded: clients may need the load first."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Asked:
-    """A dataset whose ledger is to be checked, and the number of attempts with the store unavailable."""
+    """A dataset whose ledger is to be checked, and the number of attempts that found the store unavailable."""
 
     record: DatasetRecord
     guard: RollbackGuard

@@ -1,7 +1,7 @@
 """Points in time of each dataset's budget summary, kept beside its ledger; and the alarm that a curator has set.
 
-One thread of low priority looks each second at which datasets have moved. It copies accounts page by page, as every
-summary does, so that no query waits for more than a page.
+One thread of low priority looks each second for datasets whose sequence has changed. It copies accounts page by page,
+as every summary does, so that no query waits for more than a page.
 """
 
 import logging
@@ -26,14 +26,17 @@ log = logging.getLogger("sparing.alarm")
 LOOK_EVERY_S: Final = 1.0
 POINT_EVERY_S: Final = 10.0
 WATCHED_EVERY_S: Final = 2.0
-"""At most one point of a dataset in so long; the shorter while a curator watches it."""
+"""The least time between points of a dataset that a curator watches; POINT_EVERY_S is that of any other."""
 POINTS_MAX: Final = 1000
 POINTS_KEPT_WHOLE: Final = 200
-"""Beyond POINTS_MAX points, every second one is dropped but for the newest ones."""
+"""The newest points, of which none is dropped. Of the others every second one is, beyond POINTS_MAX points."""
 
 
 class SummaryPoints(Background):
-    """The background service that makes points. `step` looks once; `open` starts a thread that does so."""
+    """The background service that makes points.
+
+    `step` makes those that are due; `open` starts a thread that calls it.
+    """
 
     def __init__(self, store: Store, *, clock: Callable[[], datetime], telemetry: Telemetry = NULL_TELEMETRY) -> None:
         """`clock` tells the wall clock's time; `telemetry` counts the alarms that ring."""
@@ -61,7 +64,7 @@ class SummaryPoints(Background):
             self._watched[dataset_id] -= 1
 
     def step(self) -> None:
-        """Make a point of each dataset that has moved and is due; none while the clock is wrong."""
+        """Make a point of each dataset that is due and whose sequence has changed; none while the clock is wrong."""
         try:
             now = self._clock()
         except ClockImplausible:

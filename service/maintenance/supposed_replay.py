@@ -1,17 +1,18 @@
 """Every individual's account, replayed from a ledger under a rule and a budget that are supposed.
 
-The filter is the service's own (`Accounts.active`), the acts come in their order: joining, pauses, lowered limits,
-erasures. A limit that is all that the budget allowed follows the budget; a smaller one, uploaded or chosen, stays where
-the other budget allows it. A burn charges as much as it did, at most all that is left. The paused are left out under
-skip and clip, untouched under drop.
+The filter is the service's own (`Accounts.active`). The acts come in their order: joining, pauses, lowered limits,
+erasures. A limit that is all that the budget allowed follows the supposed budget. A smaller limit, uploaded or chosen,
+stays where the supposed budget allows it. A burn charges as much as it did, at most all that is left. Paused
+individuals are left out under skip and clip, and untouched under drop.
 
-Under clip, by norms alone, an individual with too little left pays all of it, and the share of its contribution that is
-kept is the length that its vector keeps, the square root of the share of the charge that it pays. The service rounds to
-its grid and leaves a little unspent, so that this is an approximation. Of a query that was asked under clip the entry
-says what was counted, and an individual that is shortened again pays that where it can.
+Under clip an individual with too little left pays all of it, and its vector is shortened. Only norms are known, so the
+share of its contribution that is kept is taken as the share of the vector's length: the square root of the share of the
+charge that it pays. The service also rounds to its grid and leaves a little unspent, so that this is an approximation.
+If a query was asked under clip, its entry says what a shortened individual was charged; if that individual is shortened
+again, it pays the same where it can.
 
-Entries hold nothing of an individual that was erased after them. If it came back, the ledger's later decisions show how
-much it must have spent before at least, or that it was left out before; no more is assumed.
+Entries hold nothing of an individual that was erased after them. If it came back, later decisions of the ledger show
+the least that it must have spent before, or that it was left out before. No more is assumed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -42,20 +43,21 @@ _JOURNAL: Final = "the journal cannot be read; `sparing ledger verify` names the
 
 
 class NormsMissing(Exception):
-    """The ledger does not hold the norms of every entry, so that it cannot be replayed under anything else."""
+    """The ledger does not hold the norms of every entry, so that it cannot be replayed under another rule or budget."""
 
 
 class NoBudget(Exception):
-    """No budget follows from what is supposed."""
+    """The supposed guarantee or accounting gives no budget, or no price."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QueryOutcome:
-    """One query decided again: the individuals that it touches now, and marks of the `active` ones, (p,).
+    """One query decided again: the individuals `touched` (p of them), and which of these are `active`, (p,).
 
-    Of the active ones `shortened` count with a part, and `kept` sums the shares of contributions that count; the ledger
-    itself has `counted_here`. Of those left out some have `paused`, none of them where a rule leaves the paused
-    untouched. `unknown` individuals were touched and have been erased since: they are in no other number.
+    Of the active individuals `shortened` count in part only, and `kept` sums the shares of all contributions that
+    count. `counted_here` is how many individuals the ledger itself counts. `paused` is how many of those left out are
+    paused, 0 where the rule leaves the paused untouched. `unknown` individuals were touched and have been erased since:
+    no other number includes them.
     """
 
     sequence: int
@@ -84,15 +86,15 @@ class QueryOutcome:
 
 
 Tell = Callable[[LedgerEntry, QueryOutcome | None], None]
-"""Is told of each entry, and the outcome of a query; burns and ticks decide about nobody."""
+"""The function that is called with each entry, and with its outcome if it is a query; burns and ticks have None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Limits:
-    """Limits in units by slot: `first` (n,) at joining, and what acts set afterwards, by act: (slot, units).
+    """Limits in units: by slot `first` (n,) at joining, and by act's number the later `changes`: (slot, units).
 
-    The database keeps the present limit and an act the one before it; between them nothing is lost but a limit that
-    an upload stated before an erasure, of which `first` has the bound.
+    The database keeps the present limit, and each act keeps the limit before it. Only a limit that an upload stated
+    before an erasure is lost; `first` then holds an upper bound.
     """
 
     first: Integers
@@ -100,7 +102,7 @@ class _Limits:
 
     @classmethod
     def of(cls, record: DatasetRecord, acts: Sequence[JournalAct], stored: SlotsInUse, slots: int) -> "_Limits":
-        """Go back from the stored limits, act by act."""
+        """The limits, found by going back from the stored ones act by act."""
         limits: Integers = np.zeros(slots, dtype=np.int64)
         is_held = stored.slots < slots
         limits[stored.slots[is_held]] = stored.limits[is_held]
@@ -124,7 +126,8 @@ class _Limits:
 class SupposedReplay(Visitor):
     """Every individual's account in one pass over a ledger, under a rule and a budget that are supposed.
 
-    `returned` counts the individuals that came back after an erasure and of whom something had to be assumed.
+    `returned` counts the individuals that came back after an erasure and about whose earlier time something was
+    assumed.
     """
 
     def __init__(
@@ -165,7 +168,7 @@ class SupposedReplay(Visitor):
 
     @property
     def returned(self) -> int:
-        """The number of individuals of whose time before an erasure the later decisions show something."""
+        """The number of individuals about whose time before an erasure something had to be assumed."""
         return int(np.count_nonzero(self._unrecorded.ever_missed))
 
     def run(self, *, watch: Watch | None = None) -> None:
@@ -212,14 +215,17 @@ class SupposedReplay(Visitor):
         self._tell(entry, outcome)
 
     def _let_join(self, then: JournalState) -> None:
-        """Give limits to the slots that were handed out since."""
+        """Give limits to the slots that have come into use since the last call."""
         to = min(then.slots, self._slots)
         if to > self._joined:
             self._set_limits(then, slice(self._joined, to), self._limits.first[self._joined : to])
             self._joined = to
 
     def _set_limits(self, then: JournalState, slots: slice, units: Integers) -> None:
-        """Set the ledger's own limits, and the supposed ones: those as large as the budget allowed follow it."""
+        """Set the ledger's own limits, and the supposed ones.
+
+        A limit that is the whole budget follows the supposed budget.
+        """
         largest = then.largest[slots]
         own = np.maximum(largest - (self._largest_units - self._record.budget_units), 0)
         supposed = np.maximum(largest - (self._largest_units - self._units), 0)
@@ -261,10 +267,11 @@ class SupposedReplay(Visitor):
         )
 
     def _learn(self, entry: LedgerEntry, priced: Priced) -> None:
-        """Learn from what the ledger decided of individuals of whom entries are silent before.
+        """Learn what erased individuals must have spent in entries that no longer hold them.
 
-        One that it left out or shortened, although all that is known was affordable, has spent the rest before; or,
-        under the drop rule of the ledger, one that it left out was left out before.
+        If the ledger left out or shortened an individual that could have paid by all that is known, it has spent the
+        rest before. Under the ledger's drop rule, an individual that the ledger left out so is taken as left out
+        before.
         """
         unrecorded = self._unrecorded
         places = np.flatnonzero(unrecorded.was_erased[priced.touched])
@@ -282,7 +289,7 @@ class SupposedReplay(Visitor):
         unrecorded.recorded[slots] += np.where(active, charges, 0)
 
     def _assume(self, slots: Integers, units: Integers) -> None:
-        """Add `units` (k,) to what some slots (k,) must have spent in entries that do not hold it."""
+        """Add `units` (k,) to what `slots` (k,) must have spent in entries that do not hold it."""
         self._unrecorded.missing[slots] += units
         self._unrecorded.ever_missed[slots] |= units > 0
         self._accounts.set_spent(slots, self._accounts.spent_of(slots) + units)
@@ -290,10 +297,11 @@ class SupposedReplay(Visitor):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Unrecorded:
-    """The facts of erased individuals by slot: which `was_erased` at any time, with its `recorded` units so far.
+    """The facts of erased individuals, by slot.
 
-    A slot that `was_left_out` was out of budget in an entry. `missing` units must have been spent in entries that hold
-    nothing of the individual, and `ever_missed` marks the slots that had any.
+    `was_erased` marks slots that were erased at any time, and `recorded` are the units that entries have charged them
+    so far. `was_left_out` marks those that an entry left out for want of budget. `missing` units must have been spent
+    in entries that no longer hold the individual. `ever_missed` marks the slots about which anything was assumed.
     """
 
     was_erased: Mask
@@ -319,7 +327,7 @@ class _Unrecorded:
 
 @contextmanager
 def _reading(refusal: str) -> Iterator[None]:
-    """Raise NormsMissing for what a damaged row holds."""
+    """Raise NormsMissing with `refusal` for an error in the block that a damaged row causes."""
     try:
         yield
     except (KeyError, ValueError, TypeError, IndexError) as fault:

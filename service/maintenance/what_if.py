@@ -1,13 +1,14 @@
 """`ledger what-if`: a ledger replayed as if its dataset had another rule, another accounting or another budget.
 
-An entry keeps the squared norm of every individual that its query touched, of those left out too, so that one pass over
+An entry keeps the squared norm of every individual that its query touched, whether active or left out. So one pass over
 entries and acts decides again who takes part (`supposed_replay`). With the dataset's own rule and budget every decision
 comes out as it was. The numbers are exact, depend on every record, and are for operators alone.
 
-A Gaussian costs the same under each accounting of rho, which decide by their budgets, and by the epsilon of a total.
+Every accounting of rho charges the same for a Gaussian. These accountings differ in the budget that a guarantee gives,
+and in the epsilon of a total.
 
-The questions stay as they were asked, although an analyst that sees other answers may ask others. A pause is the
-individual's own choice and counts against no rule: the paused are no contributions.
+The queries stay as they were asked, although an analyst that had seen other answers might have asked others. A pause is
+the individual's own choice, and no rule is blamed for it: paused individuals are no contributions.
 """
 
 from collections.abc import Callable
@@ -29,10 +30,10 @@ from service.reads.ledger import DELTA_OF_RHO_GUARANTEE
 class WhatIf:
     """The whole ledger under the supposed `rule` and `budget_units`, beside those of its `record`.
 
-    A contribution is an individual that a query touches and that has not paused. `kept` sums the shares of them that
-    are counted, and `kept_here` is the number that the ledger itself counts. `largest_units` is the largest spent
-    total, whose epsilon is by `accounting` at `delta`; `returned` the number of individuals of whose earlier spending
-    no more is known than its least.
+    A contribution is an individual that a query touches and that has not paused. `kept` sums the shares of the
+    contributions that are counted, and `kept_here` is how many the ledger itself counts. `largest_units` is the largest
+    spent total, whose epsilon is by `accounting` at `delta`. `returned` is the number of individuals of whose earlier
+    spending only a lower bound is known.
     """
 
     record: DatasetRecord
@@ -77,7 +78,7 @@ class WhatIf:
 
     @property
     def share_kept_here(self) -> float:
-        """The share that the ledger itself counts."""
+        """The share of contributions that the ledger itself counts."""
         return self.kept_here / self.contributions if self.contributions else 1.0
 
     @property
@@ -96,10 +97,9 @@ def what_if(
     tell: Callable[[QueryOutcome], None] | None = None,
     watch: Watch | None = None,
 ) -> WhatIf:
-    """Replay a ledger in one snapshot. A rule that is not given is each query's, anything else the dataset's own.
+    """Replay a ledger in one snapshot. By default the rule is each query's own, and everything else the dataset's.
 
-    `tell` is given the outcome of each query.
-    Raises NotFound, NormsMissing, NoBudget.
+    `tell` is called with the outcome of each query. Raises NotFound, NormsMissing, NoBudget.
     """
     record = store.dataset(dataset)
     if record is None:

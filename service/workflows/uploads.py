@@ -293,7 +293,10 @@ class _UploadOperation:
         return slots
 
     def _note_twins(self, firsts: Integers, keys: Keys) -> None:
-        """Find twins among the keys (n,) of individuals that are not there; `firsts` (n,) has the first row of each."""
+        """Find twins among the keys (n,) of individuals not in the dataset.
+
+        `firsts` (n,) is the first row of each key.
+        """
         self.plain_forms = keys.plain_forms()
         rows = firsts[twins(self.transaction, keys, self.plain_forms)]
         self.twin_rows = 1 + (rows if self.rows.places is None else self.rows.places[rows])

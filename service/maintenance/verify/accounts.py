@@ -10,7 +10,7 @@ from service.ledger.model.rows import Head, SlotsInUse
 from service.maintenance.journal_state import JournalState
 
 NAMED_MAX: Final = 5
-"""The most rows named in findings of one kind; the rest are counted."""
+"""How many rows the findings of one kind name at most; the others are counted."""
 
 
 def check_accounts(head: Head, accounts: SlotsInUse, last_state: JournalState, spent: Integers) -> Iterator[str]:
@@ -37,7 +37,10 @@ def check_accounts(head: Head, accounts: SlotsInUse, last_state: JournalState, s
 
 
 def _named(slots: Integers, said: str, *columns: Integers) -> Iterator[str]:
-    """A finding for each of the first NAMED_MAX slots (k,), with its numbers in `columns` (k,), and how many more."""
+    """A finding for each of the first NAMED_MAX slots (k,), with its numbers in `columns` (k,).
+
+    One more counts the rest.
+    """
     for place, slot in enumerate(slots[:NAMED_MAX].tolist()):
         yield f"individuals row {slot}: {said.format(*(column[place] for column in columns))}"
     if slots.size > NAMED_MAX:

@@ -1,6 +1,6 @@
 """Every stored answer made again from its entry and its query, by the function that made it.
 
-An entry is made together with the answer to its analyst, so that one fresh answer belongs to each. Reused
+An entry is made together with the answer to its analyst, so that exactly one fresh answer belongs to each entry. Reused
 answers are made again too; the ledger cannot tell if one of them is missing.
 """
 
@@ -27,11 +27,11 @@ _PLANS_KEPT: Final = 64
 _HASHED: Final = b'"parameters":{'
 
 KeptOf = Callable[[UUID, str], KeptParameters | None]
-"""The parameters that are kept of an analyst, by their hash."""
+"""The function that looks up an analyst's stored parameters by their hash."""
 
 
 class AnswersCheck(Visitor):
-    """Checks the answers, in the order of the sequences that they show, entry by entry."""
+    """Checks the answers entry by entry, in the order of the sequences that the answers state."""
 
     def __init__(self, history: RegistrationHistory, answers: Iterator[AnswerRecord], kept: KeptOf) -> None:
         self.findings: list[str] = []
@@ -41,7 +41,7 @@ class AnswersCheck(Visitor):
         self._plan_of = lru_cache(maxsize=_PLANS_KEPT)(self._compiled)
 
     def entry(self, entry: LedgerEntry, then: JournalState) -> None:  # noqa: ARG002 - answers do not go by acts
-        """Check the answers that show an entry, and that one of them is the answer to the entry's analyst."""
+        """Check the answers made from an entry, and that one of them is the fresh answer to the entry's analyst."""
         self._orphans(before=entry.seq)
         fresh = 0
         while self._next is not None and self._next.seq == entry.seq:
@@ -53,7 +53,7 @@ class AnswersCheck(Visitor):
             self.findings.append(f"ledger row {entry.seq}: {fresh} answers say that it was asked for them")
 
     def end(self) -> None:
-        """Report the remaining answers, which show no entry."""
+        """Report the remaining answers: the ledger has no entry for them."""
         self._orphans(before=None)
 
     def _orphans(self, *, before: int | None) -> None:
@@ -66,7 +66,7 @@ class AnswersCheck(Visitor):
         self._next = next(self._answers, None)
 
     def _check(self, answer: AnswerRecord, entry: LedgerEntry) -> bool:
-        """Tell whether the answer says that it is fresh; adds findings."""
+        """Check one answer, and tell whether it says that it is fresh."""
         said = _read(answer.body)
         is_fresh = said.get("reused") is False
         plan = self._planned(answer, entry)
@@ -144,16 +144,16 @@ def plan_of(canonical: bytes, record: DatasetRecord, *, analyst_id: UUID, dimens
 
 
 def _request_hashes(answer: AnswerRecord, entry: LedgerEntry, plan: Plan, *, is_fresh: bool) -> list[bytes]:
-    """The hashes of the requests that may have an answer that shows an entry.
+    """The hashes of the requests to which an answer made from an entry may belong.
 
-    A reused one was asked for with `reuse`, which is refused where the number changes with every charge.
+    A reused answer was asked for with `reuse`. A query whose number changes with every charge cannot be asked with it.
     """
     values = [*([True] if plan.reuse else []), *([False] if is_fresh else [])]
     return [request_hash(answer.asked_form or entry.canonical, reuse=reuse) for reuse in values]
 
 
 def _wrong_with_form(answer: AnswerRecord, entry: LedgerEntry, plan: Plan, *, is_fresh: bool) -> Iterator[str]:
-    """Findings if an answer was asked for in a form that is not another one of its entry's query."""
+    """Findings if the form in which an answer was asked for is not another form of its entry's query."""
     if plan.query_hash != entry.query_hash:
         yield f"its query is not that of ledger row {entry.seq}"
     elif answer.asked_form is not None and (is_fresh or answer.asked_form == entry.canonical):
@@ -161,7 +161,7 @@ def _wrong_with_form(answer: AnswerRecord, entry: LedgerEntry, plan: Plan, *, is
 
 
 def _digests_in(canonical: bytes) -> tuple[str, ...]:
-    """The hashes that an entry's query has in the place of parameters."""
+    """The hashes that stand in place of parameters in an entry's query."""
     if _HASHED not in canonical:  # for most it need not be read again
         return ()
     try:

@@ -1,4 +1,4 @@
-"""The journal checked: its own chain, and the dataset's head against all that its acts decide."""
+"""The journal checked: its own chain, and the dataset's head against everything that the acts decide."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from service.maintenance.journal_state import JournalState
 
 
 def check_journal(record: DatasetRecord, head: Head, acts: Sequence[JournalAct]) -> tuple[JournalState, list[str]]:
-    """(state after the acts, findings). The head is compared with them."""
+    """(state after the acts, findings about the acts and about the head)."""
     last_state = JournalState.of(record)
     findings: list[str] = []
     number, previous = 0, record.genesis

@@ -1,9 +1,9 @@
 """The entries checked: their chain, their fields, and every individual's totals, compared with the pages.
 
-What entries do not tell any more is accounted for. Up to a pruning the stored totals stand in, which the last `prune`
-act binds. An amendment takes one erased individual out of one entry, whose charge for it is then unknown: every changed
-content must follow from its amendments, which acts bind, and all entries together miss as many units as the accounts of
-erased individuals hold beyond the replay.
+Entries may no longer hold everything. In place of pruned entries the stored totals count, which the last `prune` act
+binds. An amendment takes one erased individual out of one entry, whose charge for it is then unknown. Two checks remain
+for amendments. Every changed content must follow from its amendments, which acts bind. All entries together must miss
+as many units as the accounts of erased individuals hold beyond the replay.
 """
 
 import hashlib
@@ -37,8 +37,8 @@ _UNKNOWN = -1
 class LedgerCheck(Visitor):
     """Checks the entries one by one, with the accounts before each.
 
-    `accounts` are as stored, `totals` every individual's, `worst_cases` by analyst in units. `findings` begin with
-    those about amendments and about the pruning.
+    `accounts` are those stored, `totals` every individual's so far, `worst_cases` by analyst in units. The first
+    `findings` are about amendments and about the pruning.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class LedgerCheck(Visitor):
         last_state: JournalState,
         totals_at: int | None = None,
     ) -> None:
-        """`last_state` is that after all `acts`. The totals at the sequence `totals_at` will be copied."""
+        """`last_state` is the journal's state after all `acts`. At the sequence `totals_at` the totals are copied."""
         self._record, self._head, self._totals_at = record, transaction.head, totals_at
         self._stored_worst_cases = transaction.worst_cases()
         self._pages = {page.number: page for page in transaction.pages()}
@@ -69,7 +69,7 @@ class LedgerCheck(Visitor):
         self._compare_pages(seq=0)
 
     def entry(self, entry: LedgerEntry, then: JournalState) -> None:
-        """Check the next entry, and debit it."""
+        """Check the next entry, and add it to the totals."""
         self.findings += [
             f"ledger row {missing}: is missing"
             for missing in range(self.last_seq + 1, min(entry.seq, self.last_seq + 1 + NAMED_MAX))
@@ -90,7 +90,7 @@ class LedgerCheck(Visitor):
             self.totals.copy(seq=entry.seq, digest=entry.hash)
 
     def end(self) -> None:
-        """Compare with the head, the stored worst cases, and pages that are ahead."""
+        """Compare the replay with the head and the stored worst cases. Report pages that the ledger has not reached."""
         head, place = self._head, f"heads row {self._record.id}"
         if head.seq != self.last_seq:
             self.findings.append(f"{place}: says seq {head.seq}, the ledger ends at {self.last_seq}")
@@ -133,7 +133,7 @@ class LedgerCheck(Visitor):
         self.totals.begin_with(self._pruned.pages, ahead_units=self._pruned.ahead_units)
 
     def _wrong_with_quantities(self, entry: LedgerEntry, then: JournalState) -> Iterator[str]:
-        """Add the charges; an individual that could have paid must not be left out."""
+        """Findings about the charges, which are added up. An individual that could have paid must not be left out."""
         try:
             priced = entry.priced()
         except (ValueError, IndexError):  # lengths that do not match
@@ -161,7 +161,10 @@ class LedgerCheck(Visitor):
         self.totals.add(priced, is_counted=entry.is_counted, missing_units=missing_units, tick=entry.tick)
 
     def _compare_pages(self, *, seq: int) -> None:
-        """Compare the pages at `seq` with the replay: those of that sequence, and at the checkpoint all."""
+        """Compare the pages written at `seq` with the replay after that entry.
+
+        At the checkpoint, compare earlier pages too.
+        """
         for number in range(pages_for(self.totals.spent.size)):
             page = self._pages.get(number)
             own_seq = 0 if page is None else page.seq
@@ -173,7 +176,7 @@ class LedgerCheck(Visitor):
             self.findings += [f"pages row {number}: {each}" for each in self.totals.unlike(number, stored)]
 
     def _wrong_with_numbers(self, entry: LedgerEntry, priced: Priced, missing_units: int) -> Iterator[str]:
-        """Numbers and units cover all touched individuals, also those taken out since."""
+        """Findings if an entry's counts and units do not agree with its charges and with what was amended away."""
         charges, amended = priced.charges, self._amended.count(entry)
         charged, left_out = entry.charged_count - priced.charged.size, entry.left_out_count - priced.left_out.size
         if min(charged, left_out) < 0 or charged + left_out != amended:
@@ -189,7 +192,7 @@ Place = tuple[int, int]
 
 
 class _Stretch(NamedTuple):
-    """Entries with `after` < seq <= `to`, whose amendments of one erasure have this digest."""
+    """Entries with `after` < seq <= `to`, whose amendments for the act `erasure` have this `digest`."""
 
     erasure: int
     after: int
@@ -198,7 +201,10 @@ class _Stretch(NamedTuple):
 
 
 class Amended:
-    """All amendments of a dataset. `findings` are about their rows; `slots` (n,) are of the erased, increasing."""
+    """All amendments of a dataset.
+
+    `findings` are about their rows; `slots` (n,) are the erased individuals', increasing.
+    """
 
     def __init__(self, amendments: Iterable[Amendment], acts: Sequence[JournalAct]) -> None:
         self.findings: list[str] = []
@@ -255,9 +261,9 @@ def _parts(entry: LedgerEntry) -> Iterator[tuple[int, bytes, bytes]]:
 
 @dataclass(slots=True, kw_only=True)
 class PrunedLedger:
-    """The pruned part of a ledger: up to `seq`, whose entry has the hash `hash`; 0 if nothing is pruned.
+    """The pruned part of a ledger: entries up to `seq`, the last with the hash `hash`; `seq` is 0 if nothing is pruned.
 
-    `pages` are every individual's totals there, which include `ahead_units` of later entries.
+    `pages` hold every individual's totals at `seq`, which include `ahead_units` of later entries.
     """
 
     seq: int = 0
@@ -268,7 +274,7 @@ class PrunedLedger:
 
     @classmethod
     def of(cls, head: Head, acts: Sequence[JournalAct], pages: Iterable[StoredPage]) -> Self:
-        """Compare the head, the journal and the stored totals."""
+        """The pruned part by the journal, with findings where the head or the stored totals differ from it."""
         made = cls(pages=tuple(pages))
         for act in acts:
             if act.act == "prune":

@@ -1,7 +1,7 @@
 """Participation decided again, entry by entry: in a query by the filter, in a tick by the monitor.
 
 The journal decides limits and pauses, the ledger gives the spent totals. Where uploads state limits the journal only
-bounds them: no individual may be charged beyond the bound, and whether one was left out rightly is unknown.
+bounds them: no individual may be charged beyond the bound, but it cannot be told who was rightly left out.
 """
 
 from collections.abc import Iterator
@@ -22,8 +22,8 @@ def wrong_with_participants(
 ) -> Iterator[str]:
     """Findings against a query or a burn, from the totals `before` it and the acts until `then`.
 
-    Unknown totals are lower bounds. Under the drop rule (`drops`) those left out before are to be left out again, and
-    those that have paused are not to be touched.
+    A total that is not known is a lower bound. Under the drop rule (`drops`) an individual that was left out before
+    must be left out again, and one that has paused must not be touched.
     """
     is_told = priced.touched < then.slots
     slots, active, shortened = priced.touched[is_told], priced.active[is_told], priced.is_shortened[is_told]
@@ -55,8 +55,8 @@ def wrong_with_tick(
 ) -> Iterator[str]:
     """Findings against a tick: its order and noise, what each individual has added, and who had to be counted.
 
-    An individual's first tick is known from the entries, or from a page where it was erased; of one that is not known
-    nothing is said.
+    An individual's first tick is known from the entries; if it was erased, from a page. There are no findings about an
+    individual whose first tick is not known.
     """
     if monitor is None:
         yield "is a tick, and its dataset has no monitor"
@@ -84,7 +84,7 @@ def wrong_with_tick(
 
 
 def _is_counted(before: ReplayedTotals, then: JournalState, first: Integers, threshold_units: int) -> Mask:
-    """Marks of the slots that a tick counts, (k,): those counted `first` (k,) before, and those with little left."""
+    """Marks (k,) of the slots that a tick counts: those with an earlier `first` tick (k,), or with little left."""
     limits = then.limits[: first.size]
     is_below = limits - before.spent[: first.size] < threshold_units
     takes_part = then.are_present[: first.size] & ~then.have_paused[: first.size] & (limits > 0)

@@ -23,7 +23,10 @@ from service.ledger.model.rows import DatasetRecord, RegistrationHistory, regist
 from service.ledger.model.stated_guarantee import GuaranteeMismatch, StatedGuarantee
 
 DIGITS_MAX: Final = 16
-"""Digits of a rho after the point: 2^-40 rho is about 10^-12, so that at most ten thousand decimals are tried."""
+"""How many digits after the point a rho has at most.
+
+As 2^-40 rho is about 10^-12, up to ten thousand decimals are tried.
+"""
 _FEW_DIGITS: Final = 12
 _LARGEST_EXPONENT: Final = 6
 _RHO, _FLOOR = "\0rho", "\0floor"

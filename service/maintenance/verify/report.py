@@ -81,7 +81,10 @@ def _behind(record: DatasetRecord, transaction: Transaction, history: list[Witne
 def verified(
     record: DatasetRecord, transaction: Transaction, *, totals_at: int | None = None, watch: Watch | None = None
 ) -> tuple[Report, ReplayedTotals]:
-    """One pass over the journal, and one over entries and answers, which copies the totals at `totals_at`."""
+    """(report, totals) of one pass over the journal, and one over entries and answers.
+
+    Copies the totals at `totals_at`.
+    """
     head, acts = transaction.head, transaction.acts(after=0)
     history = RegistrationHistory(transaction.registration(), transaction.earlier_registrations())
     last_state, findings = check_journal(record, head, acts)

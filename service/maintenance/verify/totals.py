@@ -1,7 +1,7 @@
 """Every individual's totals by the entries, from the beginning or from the stored totals of a pruning.
 
-Amended entries do not hold an erased individual's charges. Its total is taken from its page; all amended entries
-together must miss as many units as the accounts of erased individuals hold beyond the replay.
+Amended entries do not hold an erased individual's charges, so that its total is taken from its page. All amended
+entries together must miss as many units as the accounts of erased individuals hold beyond the replay.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ _SAYS: Final = (
 class Totals:
     """Every individual's totals at the entry `seq` of hash `hash`, by pages.
 
-    The totals of erased individuals include `ahead_units` of amended entries after it.
+    The totals of erased individuals include `ahead_units` of amended entries after `seq`.
     """
 
     seq: int
@@ -44,10 +44,10 @@ class Totals:
 
 
 class ReplayedTotals:
-    """`spent` units, queries that `charged` and `left_out` each slot, and its first of the `ticks`, (slots,) each.
+    """By slot, (slots,) each: `spent` units, how many queries `charged` it and `left_out` it, its first of the `ticks`.
 
     `is_known` (slots,) is False for the `erased` until a page gives their totals. `missing_units` were charged by
-    amended entries, and are not found in an account yet.
+    amended entries, and have not been found in an account yet.
     """
 
     def __init__(self, slots: int, *, erased: Integers) -> None:
@@ -106,7 +106,7 @@ class ReplayedTotals:
         known[places] = True
 
     def unlike(self, number: int, stored: PageTotals) -> Iterator[str]:
-        """The slots whose totals on a page differ from the replay, or from zero beyond it."""
+        """Findings about the slots of a page whose totals differ from the replay, which are zero beyond it."""
         for says, part, column in zip(_SAYS, _parts(stored), self._columns, strict=True):
             given, held = np.zeros_like(part), column[slots_on(number)]
             given[: held.size] = held
@@ -114,7 +114,7 @@ class ReplayedTotals:
                 yield f"slot {number * PAGE_SLOTS + place} {says.format(part[place])}, the ledger gives {given[place]}"
 
     def copy(self, *, seq: int, digest: bytes) -> None:
-        """Copy the present totals, at the entry of this sequence and hash, for `copied`."""
+        """Copy the present totals, which are those at the entry of this sequence and hash, for `copied`."""
         columns = [column.copy() for column in self._columns]
         self._copied, self._beyond = (seq, digest, self._all_missing_units, columns), {}
 
