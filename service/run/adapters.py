@@ -55,14 +55,14 @@ from service.writer.replication.ownership import Ownership
 wall_clock: Final[Callable[[], datetime]] = partial(datetime.now, UTC)
 """The machine's time, in UTC."""
 now: Final = PlausibleClock(wall_clock)
-"""The machine's time in UTC, for what is kept and sent."""
+"""The machine's time in UTC, refused where it is implausible; for what is kept and sent."""
 
 log = logging.getLogger("sparing.shards")
 start_log = logging.getLogger("sparing.start")
 
 _NS_PER_MS: Final = 1_000_000
 _SCHEDULED_PERCENT: Final = 95
-"""So much of a request's deadline is left when its arrival is scheduled, and has its response leave before it."""
+"""The part of a request's deadline within which the schedule lets its response leave; the rest is margin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class Adapters:
 def open_adapters(
     settings: Settings, servers: Servers, telemetry: Telemetry, *, serves: bool = False, forward_url: str | None = None
 ) -> Iterator[Adapters]:
-    """Migrations, store, witness, ownership and replica, opened in this order and closed in the other.
+    """Migrations, store, witness, ownership and replica, opened in this order and closed in reverse order.
 
     Only a process that `serves` has a schedule, and the speed of its machine measured.
     """
@@ -140,7 +140,7 @@ def open_adapters(
 
 
 def tell_of_cache(redis_url: str) -> None:
-    """Warn of a cache elsewhere that does not answer: the service goes on without it."""
+    """Warn of a cache in another place that does not answer; the service goes on without it."""
     try:
         redis_condition(redis_url)
     except RedisUnusable as fault:
@@ -148,9 +148,10 @@ def tell_of_cache(redis_url: str) -> None:
 
 
 def _shard_backend(settings: Settings) -> ShardBackend:
-    """The processes of large datasets, if these are asked for; more of them than cores work by turns.
+    """The processes of large datasets, if the settings ask for them.
 
-    Raises ShardsUnusable, and SettingsError where nothing would be divided over a cluster.
+    With more processes than cores they wait for each other. Raises ShardsUnusable, and SettingsError where nothing
+    would be divided over a cluster.
     """
     if settings.ray_address is not None:
         if settings.shards == 1:
@@ -201,7 +202,7 @@ def _provider(settings: Settings) -> tuple[IdentityProvider, ClaimRules] | None:
 
 @contextmanager
 def _owning(servers: Servers, pepper: Pepper, forward_url: str) -> Iterator[Ownership]:
-    """The ownership of a process that was not there before, released at the end."""
+    """The ownership of this process under a new id, released at the end."""
     replica = ReplicaAddress(id=uuid4(), url=forward_url)
     with (
         closing(PostgresLeases(servers.database_url, replica)) as leases,
@@ -211,7 +212,7 @@ def _owning(servers: Servers, pepper: Pepper, forward_url: str) -> Iterator[Owne
 
 
 def _admission(settings: Settings, cache: Cache, speed: Speed) -> Admission:
-    """Bounds of memory and rate always, slots where responses are held."""
+    """The admission: bounds of memory and rate always, and slots where responses are held."""
     memory = MemoryBound(settings.memory_bytes_max // 2)
     scheduler = None
     if settings.release_slot_ms > 0:
@@ -226,7 +227,7 @@ def _admission(settings: Settings, cache: Cache, speed: Speed) -> Admission:
 
 
 def store_of(settings: Settings, servers: Servers) -> PostgresStore:
-    """The store on the servers' Postgres, not checked."""
+    """The store on the servers' Postgres. It is not checked here."""
     return PostgresStore(
         servers.database_url,
         Pepper(pepper_of(settings)).ledger_key(),

@@ -1,4 +1,4 @@
-"""The audit: the client's audit talking to a service over HTTP, at an address or in a home to be thrown away."""
+"""The audit: the client's audit talking to a service over HTTP, at an address or in a home that is thrown away."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ from typing import Final
 
 INSTALLING = "run it from a clone of the repository after `make`, or install clients/python"
 NAMES_BITS: Final = 32
-"""The bits of the random part of the names of the audit's datasets: an archived dataset keeps its name."""
+"""How many random bits the names of the audit's datasets hold: archived datasets of earlier audits keep their names."""
 _ELSEWHERE: Final = ("DATABASE_URL", "REDIS_URL", "SPARING_")
 _COMMAND: Final = (sys.executable, "-m", "service")
 _END_S: Final = 60
@@ -87,16 +87,16 @@ def _thrown_away(tell: Tell) -> Iterator[tuple[str, str]]:
 
 
 def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment without anything that would lead to another deployment's database, and without waits.
+    """The environment for a service of our own: nothing that leads to another deployment's database, and no waits.
 
-    No balancer has to be told of the end, and nobody else asks: answers need not wait for their slots.
+    No balancer needs notice of the end, and nobody else asks, so that answers need not wait for their slots.
     """
     kept = {name: value for name, value in environ.items() if not name.startswith(_ELSEWHERE)}
     return {**kept, "SPARING_DRAIN_NOTICE_MS": "0", "SPARING_RELEASE_SLOT_MS": "0"}
 
 
 def _end(process: "subprocess.Popen[str]") -> None:
-    """Let a service drain; it keeps nothing, so that one that takes too long is killed."""
+    """Let a service drain. If that takes too long, kill the service: it keeps nothing."""
     process.send_signal(signal.SIGTERM)
     try:
         process.wait(_END_S)
@@ -105,7 +105,7 @@ def _end(process: "subprocess.Popen[str]") -> None:
 
 
 def _ready(process: "subprocess.Popen[str]", log: Path) -> str:
-    """The address of a service that is coming up."""
+    """The address of a service once it is ready. Raises AuditUndone if it did not start."""
     word, _, url = (process.stdout.readline() if process.stdout is not None else "").strip().partition(" ")
     if word != "ready":
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()

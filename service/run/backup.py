@@ -1,7 +1,7 @@
 """Backups: a folder with a dump of the database and its description, made beside a running service, and put back.
 
-The pepper and the witness are never in it. Database and pepper together show every price; and a witness that is
-put back with its database would not notice that anything is missing.
+A backup never holds the pepper or the witness. Database and pepper together show every price. A witness that is put
+back with its database would not notice that anything is missing.
 """
 
 import hashlib

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def open_service(
     settings: Settings, telemetry: Telemetry = NULL_TELEMETRY, *, serves: bool = False, forward_url: str | None = None
 ) -> Iterator["Adapters"]:
-    """Servers and replica, opened in this order and closed in the other. Call it in the main thread.
+    """Servers and replica, opened in this order and closed in reverse order. Call it in the main thread.
 
     With `forward_url`, at which other processes reach this one, the replica shares the datasets with them.
     """
@@ -32,14 +32,14 @@ def open_service(
 
 
 def _import_adapters() -> None:
-    """Import the adapters, which takes half a second, while servers of our own come up."""
+    """Import the adapters, which takes half a second, while embedded servers come up."""
     import_module("service.run.adapters")
 
 
 def known_failures() -> tuple[type[Exception], ...]:
     """The errors that an operator can mend: each is printed in one line, without a traceback.
 
-    To know them all is to import half of the service, for which a start must not wait.
+    Naming them imports half of the service, so that a start does not call this before it has failed.
     """
     from service.embedded import EmbeddedServerError  # noqa: PLC0415
     from service.ledger.model.errors import ClockImplausible  # noqa: PLC0415

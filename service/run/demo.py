@@ -1,4 +1,4 @@
-"""The demo: the replica on embedded servers, and the client's demo talking to it over HTTP and nothing else."""
+"""The demo: the replica on embedded servers, and the client's demo, which talks to it over HTTP alone."""
 
 from service.run.listening import stay_until_asked
 from service.run.serve import serving

@@ -1,4 +1,4 @@
-"""`sparing doctor`: what an operator can mend, looked at without changing anything, one finding for each check."""
+"""`sparing doctor`: everything that an operator can mend, looked at without a change; one finding for each check."""
 
 import os
 import platform
@@ -38,14 +38,14 @@ _SHARED: Final = (
     " give it these files while the service is stopped"
 )
 FULL_BYTES: Final = 2**20
-"""A disk with less counts as full."""
+"""A disk with fewer free bytes counts as full."""
 
 State = Literal["ok", "warning", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The result of one check, for people in `found`."""
+    """The result of one check; `found` says it in words."""
 
     check: str
     found: str
@@ -56,7 +56,7 @@ class CheckResult:
 
 
 def examine(settings: Settings) -> Iterator[CheckResult]:
-    """All checks, in order; one that cannot be made because of an earlier one is left out."""
+    """The results of all checks, in order. A check that an earlier failure makes impossible is left out."""
     yield CheckResult("versions", f"sparing {distribution_version('sparing')}, Python {platform.python_version()}")
     yield from machine_clock(wall_clock())
     yield from _disks(settings)
@@ -71,7 +71,7 @@ def examine(settings: Settings) -> Iterator[CheckResult]:
 
 
 def machine_clock(now: datetime) -> Iterator[CheckResult]:
-    """A failure at a time at which the service does nothing."""
+    """A failure if the clock shows a time at which the service does nothing, else no result."""
     if not PlausibleClock(lambda: now).is_right():
         yield CheckResult("clock", fault_of(now), "failed")
 

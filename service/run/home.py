@@ -14,11 +14,11 @@ _PEPPER_FILE: Final = "pepper"
 def servers_of(
     settings: Settings, *, meanwhile: Callable[[], None] = lambda: None, failed: Callable[[str], None] | None = None
 ) -> Servers:
-    """The servers of the home, until the end of a `with`: those that another process runs there already, or our own.
+    """The servers of the home, until the end of a `with`: those that another process runs there already, or new ones.
 
-    `meanwhile` is called while our own come up, and not at all when there is nothing to wait for. With `failed` they
-    are kept running, and it is called when they cannot be. When another process is half-way through starting them, this
-    waits until it is through.
+    `meanwhile` is called while new servers come up, and not at all when there is nothing to wait for. With `failed` the
+    new servers are kept running, and `failed` is called when they cannot be. If another process is starting servers in
+    the home, this waits until it is done.
     """
     return open_servers(
         settings.home,
@@ -31,12 +31,12 @@ def servers_of(
 
 
 def has_pepper(settings: Settings) -> bool:
-    """Tell whether the home keeps a pepper, which is made once a database is there."""
+    """Tell whether the home keeps a pepper. It is made once a database exists."""
     return (settings.home / _PEPPER_FILE).exists()
 
 
 def known_pepper(settings: Settings) -> bytes | None:
-    """The pepper as far as there is one: of the environment, else of the home. Makes none. Raises SettingsError."""
+    """The pepper of the environment, else of the home, else None. Makes none. Raises SettingsError."""
     path = settings.home / _PEPPER_FILE
     if settings.pepper is not None:
         return settings.pepper

@@ -1,8 +1,8 @@
 """Bounds of the HTTP server: times, the number of connections, and which connection makes room for another.
 
-A bound on the number lies below the limit of open files, so that a process in which all connections are taken still
-has files for its database and for `/metrics`. Nothing is known of a newcomer before its request is read; so it is let
-in, and the oldest connection that no known principal uses is closed in its place.
+The bound on the number lies below the limit of open files, so that a process in which all connections are taken still
+has files for its database and for `/metrics`. Nothing is known of a new client before its request is read. So its
+connection is let in, and the oldest connection that no known principal uses is closed in its place.
 """
 
 import logging
@@ -24,22 +24,22 @@ another; there was no room for it."""
 CONNECTIONS_MAX: Final = 10_000
 FILES_RESERVED_MIN: Final = 128
 FILES_RESERVED_PART: Final = 4
-"""The files that are kept free of connections: one in so many, and at least FILES_RESERVED_MIN."""
+"""One in FILES_RESERVED_PART open files is kept free of connections, and at least FILES_RESERVED_MIN."""
 BACKLOG_MAX: Final = 2048
 REPORT_S: Final = 60.0
 _RANKED_PART: Final = 16
 
 Rank = tuple[bool, bool, float]
-"""The order in which connections are closed: is it a known principal's, is a request under way, and since when (s)."""
+"""(is it a known principal's, is a request under way, since when (s)): connections are closed in this order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpBounds:
     """The bounds of one server.
 
-    `head_s`: until a request's headers are whole. `idle_s`: between a response and the next request. `body_s`: in each
-    span of this length, a body that is waited for has to come at `BODY_BYTES_PER_S`. `backlog` connections at most are
-    accepted at once, which may exceed `connections_max` for a moment.
+    `head_s` is the time until a request's headers are whole. `idle_s` is the time between a response and the next
+    request. In each span of `body_s`, a body that is waited for must come at BODY_BYTES_PER_S. At most `backlog`
+    connections are accepted at once, which may exceed `connections_max` for a moment.
     """
 
     connections_max: int = CONNECTIONS_MAX
@@ -65,18 +65,18 @@ class HttpBounds:
 
 
 class Evictable(Protocol):
-    """A connection, as the table sees it."""
+    """A connection, as the table of connections sees it."""
 
     @property
     def rank(self) -> Rank | None:
         """The order in which connections are closed, the least rank first; None keeps the connection open."""
 
     def evict(self) -> None:
-        """Close it at once."""
+        """Close the connection at once."""
 
 
 class ConnectionTable:
-    """Makes room among the connections of one server, and counts the ends that its bounds have caused."""
+    """Makes room among the connections of one server, and counts the connections that its bounds have ended."""
 
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
@@ -86,9 +86,9 @@ class ConnectionTable:
         self._reported_s = -REPORT_S
 
     def make_room(self, newcomer: Evictable, connections: Collection[Evictable]) -> bool:
-        """Close another connection than the newcomer; False where each has a known principal's request under way.
+        """Close a connection other than the newcomer. False where each has a known principal's request under way.
 
-        To look at all takes long: so a part of them is ranked at once, and closed one by one.
+        Looking at all connections takes long. So each look ranks a part of them, which are closed one by one.
         """
         while self._ranked:
             chosen, place = self._ranked.pop()
@@ -107,7 +107,7 @@ class ConnectionTable:
         self._telemetry.connection_closed(end)
 
     def count_refusal(self, slug: str) -> None:
-        """Count a request that was refused before the application; the response to it is counted by the application."""
+        """Count a request that was refused before the application, which still counts the response to it."""
         self._refusals[slug] += 1
 
     def report(self, now_s: float) -> None:

@@ -1,11 +1,11 @@
 """Uvicorn's protocol of HTTP/1.1 with bounds on time and bytes before a request reaches the application.
 
-A request that is not HTTP, or that comes too slowly, is refused by the application all the same: it gets a request of
-no path, whose state names the problem. So its response is a problem document with a request id, is counted, and leaves
-in a release slot like every other.
+The application answers even a request that is not HTTP or comes too slowly: it gets a request without a path, whose
+state names the problem. So the response is a problem document with a request id, is counted, and leaves in a release
+slot like every other.
 
-What costs time for each request is kept small: one look at the headers, and no timer. A connection has one timer, which
-is set anew only when it has rung.
+Little time is spent on each request: one look at the headers, and no timer. A connection has one timer, which is set
+anew only when it has rung.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ from service.ledger.ports.telemetry import Telemetry
 from service.run.http_bounds import ConnectionTable, End, HttpBounds, Rank
 
 HEAD_BYTES_MAX: Final = 64 * 1024
-"""Headers that are longer before they are whole are not read to their end; the application's own bounds are lower."""
+"""Headers with more bytes than this are not read to their end. The application's own bounds are lower."""
 BODY_BYTES_PER_S: Final = 500
 FRAMING_BYTES_MAX: Final = 64 * 1024
 FRAMING_BYTES_PER_BYTE: Final = 8
-"""Chunk sizes, chunk extensions and trailers may take so many bytes, and so many more for each byte of the body."""
+"""How many bytes of chunk sizes, chunk extensions and trailers each byte of a body allows, beside FRAMING_BYTES_MAX."""
 REFUSED: Final = "refused"
 """The route under which refusals of this layer are counted."""
 
@@ -40,7 +40,7 @@ _HOST: Final = re.compile(rb"[\w.~!$&'()*+,;=%:\[\]-]*", re.ASCII)
 
 
 class _Objection(Exception):
-    """Raised in a callback of the parser, which stops then: the request has this problem."""
+    """Raised in a callback of the parser to stop it; the text is the problem of the request."""
 
 
 class BoundedConfig(uvicorn.Config):
@@ -73,7 +73,7 @@ class BoundedProtocol(HttpToolsProtocol):
     # Called by the event loop
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Let it in, in place of another if need be, and wait for its first request."""
+        """Let the connection in, in place of another if there are too many, and wait for its first request."""
         super().connection_made(transport)
         self._since_s = self.loop.time()
         self._timer = self.loop.call_later(self._bounds.head_s, self._look)
@@ -87,13 +87,13 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse("too-many-connections")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is waited for any more."""
+        """Stop waiting for the client."""
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on, unless that takes more than it may."""
+        """Read on, and refuse the request if it goes beyond a bound."""
         if self._is_refused:
             return
         self._unset_keepalive_if_required()
@@ -144,7 +144,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._is_span_excused = False
 
     def on_message_complete(self) -> None:
-        """The request is whole."""
+        """Note that the request is whole."""
         if self._is_upgrade:
             return
         super().on_message_complete()
@@ -156,20 +156,23 @@ class BoundedProtocol(HttpToolsProtocol):
 
     @property
     def rank(self) -> Rank | None:
-        """First those of strangers, the longest in their state first; None for a known principal's that is in use."""
+        """The rank of this connection: strangers' first, then the longest in its state.
+
+        None if a known principal uses it.
+        """
         last = self._last
         is_known = self._is_known or (last is not None and last.scope["state"].get(RECOGNISED) is not None)
         is_busy = last is not None and not last.response_complete
         return None if is_known and is_busy else (is_known, is_busy, self._since_s)
 
     def evict(self) -> None:
-        """Close it at once."""
+        """Close the connection at once."""
         self.transport.abort()
 
     # Called by timers
 
     def timeout_keep_alive_handler(self) -> None:
-        """Close an idle connection; a response that the client takes slowly has some time more."""
+        """Close an idle connection. A response that the client still takes slowly gets more time."""
         if self.transport.is_closing():
             return
         if self.transport.get_write_buffer_size() == 0:
@@ -198,7 +201,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._timer = self.loop.call_later(wait_s, self._look)
 
     def _judged(self, now_s: float) -> float:
-        """Act on a phase that has lasted its time: when to look again (s), 0 for a connection that is ended."""
+        """Act on a phase that has lasted its time; return when to look again (s), or 0 if the connection is ended."""
         if self._is_refused or (self._phase == _BODY and self.cycle.response_complete):
             self.transport.abort()
             return 0
@@ -215,13 +218,16 @@ class BoundedProtocol(HttpToolsProtocol):
 
     @property
     def _is_excused(self) -> bool:
-        """Tell whether it is not the client that the body waits for."""
+        """Tell whether the body waits for the service, not for the client."""
         return self.flow.read_paused or self.cycle.waiting_for_100_continue
 
     # Within
 
     def _count_body(self, data_bytes: int, had_bytes: int, *, is_new: bool) -> None:
-        """Count data of which the body grew from `had_bytes`; with the head of a new request in it, its body alone."""
+        """Count received data, before which the body had `had_bytes`.
+
+        With a new request (`is_new`), count its body alone.
+        """
         body_bytes = len(self.cycle.body) - (0 if is_new else had_bytes)
         self._span_bytes += data_bytes
         self._body_bytes += body_bytes
@@ -231,10 +237,10 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse("malformed-request")
 
     def _read_without_upgrade(self, rest: bytes) -> bool:
-        """Read on after the head of a request that asks for another protocol; False where what follows was refused.
+        """Read on after the head of a request that asks for another protocol.
 
-        The parser leaves the body of such a request to the other protocol. Another parser reads it, from a head that
-        holds nothing of the request but its framing.
+        False where the data after it was refused. The parser leaves the body of such a request to the other protocol.
+        So a second parser reads the body, after a head that holds only the framing of the request.
         """
         while True:
             data = _framing_of(self.cycle.scope["headers"]) + rest
@@ -259,7 +265,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refuse(str(objection) if isinstance(objection, _Objection) else "malformed-request")
 
     def _refuse(self, slug: str) -> None:
-        """Answer with this problem after what is under way, and then close; whatever else comes is dropped."""
+        """Answer with this problem after the responses under way, and then close. Whatever else comes is dropped."""
         self._is_refused, self._since_s = True, self.loop.time()
         self._table.count_refusal(slug)
         self._unset_keepalive_if_required()
@@ -302,7 +308,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 class _BodyFirst:
-    """The callbacks of a connection, less those of the first head, whose request has begun."""
+    """The callbacks of a connection for a second parser. They skip its first head, as that request has begun."""
 
     def __init__(self, protocol: BoundedProtocol) -> None:
         self._protocol, self._is_begun = protocol, False
@@ -332,9 +338,9 @@ class _BodyFirst:
 
 
 class Outgoing:
-    """A transport for responses. A client that has hung up takes nothing more, which is no error of the service.
+    """A transport for responses. Writing to a client that has hung up does nothing, as this is no error of the service.
 
-    The event loop closes the transport when it finds the reset, and tells the protocol in its next round; a write in
+    The event loop closes the transport when it finds the reset, and tells the protocol in its next round. A write in
     between raises RuntimeError.
     """
 
@@ -361,13 +367,13 @@ class _HalfClosing(Outgoing):
     """
 
     def close(self) -> None:
-        """Send the end after what was written; the client's own end, or the timer, closes the rest."""
+        """Send the end after what was written. The rest is closed by the client's own end, or by the timer."""
         if not self._transport.is_closing():
             self._transport.write_eof()
 
 
 def _framing_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """A head of our own whose body is framed as that of a request with these headers."""
+    """A new head whose body is framed as that of a request with these headers."""
     fields = dict(headers)
     is_chunked, length = b"transfer-encoding" in fields, fields.get(b"content-length", b"0")
     framing = b"transfer-encoding: chunked" if is_chunked else b"content-length: %d" % int(length)
@@ -375,7 +381,7 @@ def _framing_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def _check_head(version: str, hosts: int, coding: bytes | None) -> None:
-    """Raise _Objection for a version, a number of valid hosts or a transfer coding that RFC 9112 has refused."""
+    """Raise _Objection for what RFC 9112 refuses in a version, in a number of valid hosts or in a transfer coding."""
     if version not in {"1.0", "1.1"}:
         raise _Objection("malformed-request" if version == "0.9" else "http-version-unsupported")
     if hosts != 1:

@@ -17,12 +17,14 @@ from urllib.parse import urlsplit
 
 ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 UNSENT_BYTES_MAX: Final = 2**17
-"""How much of a response the kernel keeps for a client that takes nothing; by default up to 4 MB. Connections that are
-accepted have the option from their listening socket."""
+"""How much of a response the kernel keeps for a client that takes nothing; by default it keeps up to 4 MB.
+
+Accepted connections inherit the option from their listening socket.
+"""
 _LOOK_S: Final = 1.0
 _LOGGERS_CUT: Final = ("psycopg", "psycopg.pool")
 _LINES_CUT: Final = ("query cancellation interrupted", "discarding closed connection", "error ignored in rollback")
-"""The lines of connections that a signal has cut; they end with the process."""
+"""Beginnings of log lines about connections that a signal has cut. They are not logged: the process ends anyway."""
 
 
 class ServerLost(Exception):
@@ -35,7 +37,10 @@ class AddressUnusable(OSError):
 
 @dataclass(slots=True)
 class _Start:
-    """The start of this process. A plain flag: the handler could wait for ever for the lock of an Event."""
+    """The start of this process.
+
+    It is a plain flag: a signal's handler could wait for ever for the lock of an Event.
+    """
 
     is_cut: bool = False
     failure: str = ""
@@ -45,9 +50,9 @@ _START: Final = _Start()
 
 
 def end_on_signals() -> None:
-    """Let SIGTERM and SIGINT leave through every `with` of the way in, without a word and with exit status 0.
+    """End the process at SIGTERM or SIGINT: every open `with` is left, nothing is printed, the exit status is 0.
 
-    An exception that strikes inside a callback of the interpreter is dropped there, so that a start also has to look:
+    The interpreter drops an exception that strikes inside one of its callbacks. A start therefore also calls
     `end_if_asked` between its steps, and once more when other handlers have taken over.
     """
     _START.is_cut, _START.failure = False, ""
@@ -59,27 +64,27 @@ def end_on_signals() -> None:
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
-    """End once."""
+    """Ask for the end, and ignore further signals."""
     _START.is_cut = True
     ignore_signals()
     raise SystemExit(0)
 
 
 def end_if_asked() -> None:
-    """Raise SystemExit if a signal has asked for the end of this start and the start has gone on."""
+    """Raise SystemExit if a signal has asked for the end, though the start has gone on."""
     if _START.is_cut:
         raise SystemExit(0)
 
 
 def end_because(failure: str) -> None:
-    """Have this process end as by SIGTERM, but with an error (`failing_when_told`); for any thread."""
+    """End this process as SIGTERM would, but with an error (see `failing_when_told`). May be called in any thread."""
     _START.failure = _START.failure or failure
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 @contextmanager
 def failing_when_told() -> Iterator[None]:
-    """Around a process's life: raise ServerLost at its end if that has come by `end_because`."""
+    """Wrap a process's life: raise ServerLost at its end if `end_because` has asked for the end."""
     try:
         yield
     finally:
@@ -88,7 +93,7 @@ def failing_when_told() -> Iterator[None]:
 
 
 def stay_until_asked() -> NoReturn:
-    """Wait for the signal of `end_on_signals`, also where it has come already and its exception was dropped."""
+    """Wait for the signal of `end_on_signals`, even if it has come already and its exception was dropped."""
     while True:
         end_if_asked()
         time.sleep(_LOOK_S)
@@ -96,7 +101,7 @@ def stay_until_asked() -> NoReturn:
 
 @contextmanager
 def quiet_when_cut() -> Iterator[None]:
-    """Around a start: once a signal has asked for its end, any error counts as the exit that was asked for."""
+    """Wrap a start: once a signal has asked for its end, any error becomes SystemExit with status 0."""
     try:
         yield
     except BaseException:
@@ -106,7 +111,7 @@ def quiet_when_cut() -> Iterator[None]:
 
 
 def _tell_dropped(tell: Callable[["sys.UnraisableHookArgs"], object], dropped: "sys.UnraisableHookArgs") -> None:
-    """Keep quiet about our own exception alone."""
+    """Tell of every dropped exception except our own SystemExit."""
     if not (_START.is_cut and isinstance(dropped.exc_value, SystemExit)):
         tell(dropped)
 
@@ -116,14 +121,14 @@ def _is_worth_a_line(record: logging.LogRecord) -> bool:
 
 
 def ignore_signals() -> None:
-    """Let no signal disturb the rest of the way out."""
+    """Ignore further signals, so that none disturbs the rest of the end."""
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
 def address_named(name: str) -> Iterator[None]:
-    """Have an error of the system while an address is bound say which setting holds it. Raises AddressUnusable."""
+    """Raise AddressUnusable, which names the setting, for an error of the system while an address is bound."""
     try:
         yield
     except OverflowError:
@@ -135,7 +140,7 @@ def address_named(name: str) -> Iterator[None]:
 
 @contextmanager
 def bound_socket(host: str, port: int, *, name: str = "--host and --port") -> Iterator[socket.socket]:
-    """A listening address, taken before anything else is started. Raises AddressUnusable, which says `name`."""
+    """A listening address, taken before anything else is started. Raises AddressUnusable with `name` in its message."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -156,8 +161,8 @@ def host_and_port(url: str) -> tuple[str, int]:
 def open_forward_listener(url: str) -> Iterator[tuple[socket.socket, str]]:
     """A listening address at which other processes reach this one, and its URL under the name that was given.
 
-    An IP address, and localhost, is listened on alone. Any other name may mean several addresses of this machine, and
-    to the machine itself often means another one than to the others: under a name every address is listened on.
+    For an IP address or localhost, only that address is listened on. Any other name may mean several addresses of this
+    machine, and often means another one here than elsewhere. So under a name every address is listened on.
     """
     host, port = host_and_port(url)
     with bound_socket(_address_of(host), port, name="SPARING_FORWARD_URL") as listener:

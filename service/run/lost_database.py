@@ -1,7 +1,8 @@
 """The check for a database that was lost as a whole, before a new one is begun in its place.
 
-A new database has forgotten what every individual has spent. What is kept elsewhere has not: the pepper in the home is
-made after the first database, and the witness has a file of each dataset.
+A new database does not know what every individual has spent. Two things outside the database show that there was an
+earlier one: the pepper in the home, which is made after the first database, and the witness, which has a file of each
+dataset.
 """
 
 from pathlib import Path
@@ -12,11 +13,11 @@ from service.settings.settings import Settings
 
 
 class DatabaseLost(Exception):
-    """The database is empty, and was not always."""
+    """The database is empty, but it may have held datasets before."""
 
 
 def loss_of_home(settings: Settings) -> str | None:
-    """The loss of an embedded database whose files are gone; None where they are there, or were never."""
+    """The loss of an embedded database whose files are gone, in words; None if they exist, or never did."""
     if settings.database_url is not None:
         return None
     found = find_home(settings.home)
@@ -32,7 +33,10 @@ def loss_of_home(settings: Settings) -> str | None:
 
 
 def refuse_to_begin(witness: Path) -> None:
-    """Raise DatabaseLost where the witness has seen datasets: the database on which nothing was done is another one."""
+    """Raise DatabaseLost where the witness has seen datasets, so that this empty database is another one.
+
+    Raises DatabaseLost too where the witness cannot be read.
+    """
     seen = _witnessed(witness)
     if seen is None:
         raise DatabaseLost(

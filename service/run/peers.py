@@ -1,7 +1,7 @@
-"""The host that sign-ins go to is tried at a start and by the doctor, for a few seconds.
+"""The host of the identity provider is tried at a start and by the doctor, for a few seconds.
 
-A service goes on without it, and a start does not wait: a host that is away for a moment is a warning, with the setting
-that names it, and so is one whose name is misspelt.
+A service works without that host, and a start does not wait for it. A host that cannot be reached, or whose name is
+misspelt, is a warning with the setting that names it.
 """
 
 import logging
@@ -32,7 +32,7 @@ def unreached(settings: Settings) -> Iterator[str]:
 
 
 def tell_of_peers(settings: Settings) -> threading.Thread | None:
-    """Try the host beside the start, and warn if it cannot be reached; None where no setting names one."""
+    """Try the host beside the start, and warn if it cannot be reached. The thread that does so; None without a host."""
     if settings.oidc_issuer is None:
         return None
     thread = threading.Thread(target=_tell, args=(settings,), name="peers", daemon=True)
@@ -46,7 +46,7 @@ def _tell(settings: Settings) -> None:
 
 
 def _fault_of(url: str) -> str | None:
-    """The reason why its host takes no connection, without any part of the URL."""
+    """The reason why a URL's host takes no connection, without any part of the URL; None if it takes one."""
     tried: Future[None] = Future()
     threading.Thread(target=_try, args=(url, tried), name="names", daemon=True).start()
     try:
@@ -58,7 +58,7 @@ def _fault_of(url: str) -> str | None:
 
 
 def _try(url: str, tried: "Future[None]") -> None:
-    """Connect to its host. The system's look-up of the name has no bound; a process that ends does not wait for it."""
+    """Connect to a URL's host. Looking up the name may take any time: a process that ends does not wait for it."""
     parts = urlsplit(url)
     try:
         port = parts.port or (HTTPS_PORT if parts.scheme == "https" else HTTP_PORT)

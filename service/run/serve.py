@@ -1,6 +1,6 @@
 """Serving: adapters and replica, and the web server on top of them.
 
-At the top nothing is imported that has to wait for servers of our own to be launched (docs/decisions/0023).
+This module's top imports nothing that would delay the launch of embedded servers (docs/decisions/0023).
 """
 
 import ctypes
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Watch = Callable[["Replica"], None]
 
 SWITCH_INTERVAL_S: Final = 0.0005
-"""With slots, how long a thread keeps the GIL that another wants; by default it is longer than a slot."""
+"""With slots, how long a thread keeps the GIL when another waits for it. Python's default is longer than a slot."""
 
 BLOCK_BYTES_MAX: Final = 2**25
 """The largest block that the allocator keeps for the next query; glibc accepts no more."""
@@ -45,7 +45,10 @@ KEPT_BYTES_MAX: Final = 2**28
 """How much freed memory at the top of the heap is kept."""
 
 UPLOADS_AFTER_S: Final = 5.0
-"""How long after the start uploads are prepared, beside the loads of datasets; an earlier one waits a second."""
+"""How long after the start the reading of uploads is prepared, while datasets load.
+
+An earlier upload waits a second.
+"""
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
@@ -79,7 +82,7 @@ def serve_on(
     measured: Callable[[str], None],
     keyless: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Serve behind a socket that is bound already; the caller has said `end_on_signals`."""
+    """Serve behind a socket that is bound already. The caller has called `end_on_signals`."""
     configure_logs(settings.log)
     keep_freed_memory()
     if settings.release_slot_ms > 0:
@@ -113,16 +116,17 @@ def serve_on(
 
 
 def _prepare_uploads(replica: "Replica", ended: threading.Event) -> None:
-    """Start what reads uploads once the datasets are loading, unless the service has ended by then."""
+    """Prepare for reading uploads once the datasets are loading, unless the service has ended by then."""
     if not ended.wait(UPLOADS_AFTER_S):
         replica.curators.prepare_uploads()
 
 
 def keep_freed_memory() -> bool:
-    """Have glibc keep freed memory; False where the C library is another one. Call it before threads are started.
+    """Have glibc keep freed memory; False if the C library is another one. Call it before threads are started.
 
-    By default it gives every block above 128 KiB back to the kernel, and a query about a million people spends a third
-    of its time on pages that the kernel has to clear again (10.4 instead of 17.2 ms). What is kept is bounded.
+    By default glibc returns every block above 128 KiB to the kernel. A query about a million people then spends a third
+    of its time on pages that the kernel has to clear again (17.2 instead of 10.4 ms). The memory that is kept is
+    bounded.
     """
     if sys.platform != "linux":
         return False
@@ -178,7 +182,7 @@ def _server(
 
 @contextmanager
 def _forwarded(settings: Settings) -> Iterator[tuple[list[socket.socket], str | None]]:
-    """The listener of other processes' requests, and its URL; nothing and None when nothing is held or forwarded."""
+    """(listener of other processes' requests, its URL), if responses are held; else an empty list and None."""
     if settings.release_slot_ms == 0:
         yield [], None
         return
@@ -188,7 +192,7 @@ def _forwarded(settings: Settings) -> Iterator[tuple[list[socket.socket], str | 
 
 @contextmanager
 def _telemetry(settings: Settings) -> Iterator[tuple[Telemetry, str | None, Watch]]:
-    """The telemetry, the URL at which its counts are served, if they are, and how a replica is watched besides."""
+    """(telemetry, URL of its counts or None, function that watches a replica for it)."""
     if settings.metrics_port is None:
         yield NULL_TELEMETRY, None, lambda _: None
         return

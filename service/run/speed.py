@@ -21,7 +21,7 @@ log = logging.getLogger("sparing.speed")
 
 _SPEED_FILE: Final = "speed.json"
 _SLOWER: Final = 2
-"""A commit is worth a warning that takes longer than a slot and so many times as long as its kept constant."""
+"""A commit is worth a warning if it takes longer than a slot, and over _SLOWER times as long as its kept constant."""
 
 _SLOWDOWN_MARGIN: Final = 1.25
 _PASSES: Final = """
@@ -38,18 +38,18 @@ print(time.perf_counter() - began)
 
 _NS_PER_MS: Final = 1_000_000
 CLUSTER_ROUND_TRIP_NS: Final = 5_000_000.0
-"""Twice the median of a call to two shards on a cluster that does nothing (docs/scale.md)."""
+"""Twice the median time of a call to two shards on an idle cluster (docs/scale.md)."""
 
 
 class CommitProbe(Protocol):
-    """A store, as far as measuring it goes."""
+    """A store, as far as the measurement needs it."""
 
     def probe_commit(self, payload: bytes) -> None:
         """Make a payload durable."""
 
 
 def speed_of(settings: Settings, store: CommitProbe) -> Speed:
-    """The kept speed, or the default one where no response is held; measured at the first start of a home."""
+    """The speed kept in the home, measured at its first start; the default speed if no response is held."""
     if settings.release_slot_ms == 0:
         return Speed()
     speed = _kept_or_measured(settings, store)
@@ -78,7 +78,7 @@ def calibrate(settings: Settings, store: CommitProbe) -> Speed:
 
 
 def among_shards(speed: Speed) -> Speed:
-    """The speed with this machine's cores and how much all of them at work slow each other."""
+    """The speed with this machine's number of cores, and with how much its cores slow each other when all work."""
     return replace(speed, cores=_cores(), shard_slowdown=_measured_slowdown())
 
 
@@ -87,7 +87,10 @@ def _cores() -> int:
 
 
 def _measured_slowdown() -> float:
-    """The time of a pass over arrays while every core makes one, over that of one alone, with a margin; 1 at least."""
+    """The time of a pass over arrays while every core makes one, divided by that of a single pass.
+
+    At least 1, with a margin.
+    """
     (alone_s,) = _passes_s(1)
     return max(max(_passes_s(_cores())) / alone_s, 1.0) * _SLOWDOWN_MARGIN
 

@@ -1,7 +1,7 @@
 """Trials before a start: every folder that a setting names, and every limit of the process, is tried once.
 
-A limit that is met later shows as a dataset that never loads, or as an error far from its cause. A trial leaves nothing
-behind. Addresses are tried where they are bound, and servers where they are opened.
+Without a trial, a limit would show later as a dataset that never loads, or as an error far from its cause. A trial
+leaves nothing behind. Addresses are tried where they are bound, and servers where they are opened.
 """
 
 import os
@@ -16,7 +16,7 @@ from service.run.lost_database import loss_of_home
 from service.settings.settings import Settings, SettingsError
 
 THREADS_MIN: Final = 128
-"""The threads and processes of one service at work: 60 for requests, 20 of its own, 40 of embedded servers."""
+"""The threads and processes of one busy service: 60 for requests, 20 of its own, 40 of embedded servers."""
 _GIB: Final = 2**30
 LIMITS: Final = (
     (resource.RLIMIT_NOFILE, 256, "ulimit -n", "open files"),
@@ -24,7 +24,7 @@ LIMITS: Final = (
     (resource.RLIMIT_DATA, _GIB, "ulimit -d", "bytes of data"),
     (resource.RLIMIT_FSIZE, _GIB, "ulimit -f", "bytes of one file"),
 )
-"""Each limit of a process: its least value, the command that raises it, and its unit."""
+"""(limit of a process, its least value, the command that raises it, its unit)."""
 CONTAINER_BYTES_MIN: Final = 2**28
 _CONTAINER_MEMORY: Final = Path("/sys/fs/cgroup/memory.max")
 
@@ -44,7 +44,7 @@ def faults(
     begin: Begin = threading.Thread.start,
     container_memory: Path = _CONTAINER_MEMORY,
 ) -> Iterator[str]:
-    """A line for each: the name of the setting or limit, or the database that is gone, and how it is mended."""
+    """A line for each fault: the setting, the limit or the lost database, and how the operator mends it."""
     loss = loss_of_home(settings)
     if loss is not None:
         yield loss
@@ -73,13 +73,16 @@ def faults(
 
 
 def _keeps_something(settings: Settings) -> bool:
-    """Tell whether anything is kept in the home: a server's data, a pepper, or the speed that slots follow."""
+    """Tell whether the home keeps anything: a server's data, a pepper, or the speed that prices slots."""
     stated = (settings.database_url, settings.redis_url, settings.pepper)
     return None in stated or settings.release_slot_ms > 0
 
 
 def _fault_of_folder(folder: Path, *, may_be_made: bool) -> str | None:
-    """The reason for which no file can be made there, or in the nearest folder above it, in which it would be made."""
+    """The reason why no file can be made in a folder; if the folder is missing, why it cannot be made.
+
+    None without one.
+    """
     try:
         there = next(each for each in (folder, *folder.parents) if each.exists())
         if not there.is_dir():
@@ -96,7 +99,7 @@ def _fault_of_folder(folder: Path, *, may_be_made: bool) -> str | None:
 
 
 def _container_bytes(file: Path) -> int | None:
-    """The memory that a container's limit leaves; None without one."""
+    """The limit of a container's memory; None without one."""
     try:
         text = file.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
@@ -105,7 +108,7 @@ def _container_bytes(file: Path) -> int | None:
 
 
 def _threads_begun(begin: Begin) -> int:
-    """The number of threads that can wait beside each other, up to THREADS_MIN; all have ended afterwards."""
+    """How many threads can wait at the same time, up to THREADS_MIN. All of them have ended afterwards."""
     ended = threading.Event()
     threads: list[threading.Thread] = []
     try:

@@ -1,4 +1,4 @@
-"""The web server around the application: uvicorn, which says when it takes connections and drains them at its end."""
+"""The web server around the application: uvicorn, with a call when it takes connections and a drain at its end."""
 
 import signal
 import socket
@@ -21,9 +21,9 @@ from service.workflows.replica import Replica
 
 
 class GracefulServer(uvicorn.Server):
-    """Uvicorn, saying when it takes connections and going in good order.
+    """Uvicorn with a call when it takes connections, and an orderly end.
 
-    SIGTERM: refuse what is new for `notice_s`, then close the listeners and finish the requests in flight. SIGINT, or
+    SIGTERM: refuse new requests for `notice_s`, then close the listeners and finish the requests in flight. SIGINT, or
     any second signal: close the listeners at once. Any signal after that: stop without waiting.
     """
 
@@ -35,18 +35,21 @@ class GracefulServer(uvicorn.Server):
         self._leave_at: float | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start as uvicorn does, then tell."""
+        """Start as uvicorn does, then call `ready`."""
         await super().startup(sockets=sockets)
         if self.started:
             self._ready()
 
     def listen_to_signals(self) -> None:
-        """Handle the signals from now on: until uvicorn does so too, one could interrupt the making of a loop."""
+        """Handle signals from now on.
+
+        Before uvicorn does so too, a signal could interrupt the making of its event loop.
+        """
         for number in ENDING:
             signal.signal(number, self.handle_exit)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as uvicorn calls it
-        """Begin to leave, or hurry."""
+        """Begin the end at the first signal, and shorten it at each further one."""
         if self.should_exit:
             self.force_exit = True
         elif self._drain_state.draining or sig == signal.SIGINT:
@@ -55,7 +58,7 @@ class GracefulServer(uvicorn.Server):
         self._leave_at = self._leave_at or time.monotonic() + self._notice_s
 
     async def on_tick(self, counter: int) -> bool:
-        """Ten times a second: whether the notice is over. The end of connections is reported meanwhile."""
+        """Called ten times a second: tell whether the server ends now. Also reports connections that were ended."""
         if isinstance(self.config, BoundedConfig) and counter % 10 == 0:
             self.config.table.report(time.monotonic())
         self.should_exit = self.should_exit or (self._leave_at is not None and time.monotonic() >= self._leave_at)

@@ -1,7 +1,7 @@
-"""Several processes behind one listening socket: each a replica, and a parent that opens the servers and looks on.
+"""Several processes behind one listening socket: each is a replica, and a parent opens the servers and watches them.
 
-A replica has its memory, its writer of each dataset and its store to itself and is fenced by the dataset's row, so that
-workers share nothing but the socket. Uvicorn has a supervisor too; docs/decisions/0020 tells why it stays out.
+Each replica has its own memory, its own writer for each dataset and its own store, and is fenced by the dataset's row.
+So workers share nothing but the socket. Uvicorn has a supervisor too; docs/decisions/0020 says why it is not used.
 """
 
 import os
@@ -40,7 +40,7 @@ from service.settings.settings import Settings
 _SPAWN: Final = get_context("spawn")  # fresh processes: what forks after threads have begun may wait for ever
 
 Start = Callable[[int, str | None, Connection], SpawnProcess]
-"""Starts the worker of a place, given its predecessor's report and where to report."""
+"""Starts the worker of a place. It is given the place's number, the predecessor's report and the pipe for reports."""
 
 
 class WorkersFailed(Exception):
@@ -49,7 +49,7 @@ class WorkersFailed(Exception):
 
 @dataclass(slots=True)
 class _WorkerPlace:
-    """One worker after the other."""
+    """The place of one worker after the other: when one ends, the next one gets its place."""
 
     number: int
     process: SpawnProcess | None = None
@@ -61,14 +61,17 @@ class _WorkerPlace:
     was_ready: bool = False
 
     def send(self, number: int) -> None:
-        """Send a signal; a worker that does not take connections yet gets SIGTERM in place of any other."""
+        """Send a signal to the worker.
+
+        One that does not take connections yet gets SIGTERM in place of any other signal.
+        """
         if self.process is not None and self.process.pid is not None:
             os.kill(self.process.pid, number if self.ready_at is not None else signal.SIGTERM)
 
 
 @dataclass(slots=True, kw_only=True)
 class Supervisor:
-    """Keeps so many workers alive until it is told to end them."""
+    """Keeps `workers` workers alive until a signal ends them."""
 
     start: Start
     workers: int
@@ -80,10 +83,10 @@ class Supervisor:
     _failure: str | None = field(init=False, default=None)
 
     def run(self) -> None:
-        """Look after them until a signal has come and the last has ended; `ready` is called once all are.
+        """Watch the workers until a signal has come and the last worker has ended.
 
-        The signal is passed on, and so is every further one. Raises WorkersFailed when workers do not stay alive, or
-        have not all ended in good order.
+        `ready` is called once all are ready. Every signal is passed on to the workers. Raises WorkersFailed when
+        workers do not stay alive, or did not all end in good order.
         """
         self._places = [_WorkerPlace(number) for number in range(self.workers)]
         with _signals() as signals:
@@ -121,7 +124,7 @@ class Supervisor:
             place.process = self.start(place.number, place.report, theirs)
 
     def _hear(self, place: _WorkerPlace) -> None:
-        """A worker reports once, when it takes connections; the end of its pipe is its own."""
+        """Take a worker's one report, that it takes connections, or the end of its pipe, which is the worker's end."""
         try:
             place.report = place.reports.recv() if place.reports else None
         except EOFError:
@@ -157,7 +160,7 @@ class Supervisor:
             _say(f"worker {place.number} ended with {process.exitcode}; another starts in {pause_s:g} s")
 
     def _fail(self, message: str) -> None:
-        """Keep the first reason, and end the others."""
+        """Keep the first reason, and end all workers."""
         self._failure = self._failure or message
         self._leave(signal.SIGTERM)
 
@@ -213,7 +216,7 @@ def serve_with_workers(
 
 @quiet_when_cut()
 def work(parent_pid: int, settings: Settings, host: str, listener: socket.socket, reports: Connection) -> None:
-    """A worker's life: it ends with its parent, however that ends, and answers to its parent's signals only."""
+    """Run a worker. It ends when its parent ends in any way, and answers to its parent's signals only."""
     end_with(parent_pid, signal.SIGKILL)
     os.setsid()  # a terminal's Ctrl-C is for the parent, which passes it on
     end_on_signals()
@@ -231,7 +234,10 @@ def work(parent_pid: int, settings: Settings, host: str, listener: socket.socket
 
 
 def _metrics_port(settings: Settings, number: int, report: str | None) -> int | None:
-    """The port of a place: its own next to the others', and the same again for the worker that comes after."""
+    """The port of a place's metrics: the first port plus the number of the place.
+
+    A later worker there gets the same port.
+    """
     if report is not None:
         return urlsplit(report).port
     if not settings.metrics_port:
@@ -240,14 +246,14 @@ def _metrics_port(settings: Settings, number: int, report: str | None) -> int | 
 
 
 def _forward_url(url: str, number: int) -> str:
-    """The URL at which the other processes reach the worker of a place; without a port each worker picks one."""
+    """The URL at which other processes reach the worker of a place. Without a port in `url` each worker picks one."""
     _, port = host_and_port(url)
     return f"{url.removesuffix(f':{port}')}:{port + number}" if port else url
 
 
 @contextmanager
 def _signals() -> Iterator[socket.socket]:
-    """A socket from which the numbers of the ending signals are read, as they come; afterwards they do nothing."""
+    """A socket from which the numbers of ending signals are read as they come. Afterwards these signals are ignored."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.settimeout(0)
@@ -263,7 +269,7 @@ def _signals() -> Iterator[socket.socket]:
 
 
 def _noted(_number: int, _frame: object) -> None:
-    """The wake-up descriptor has it."""
+    """Do nothing: the wake-up descriptor has received the signal."""
 
 
 def _say(message: str) -> None:
