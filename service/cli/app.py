@@ -216,7 +216,7 @@ def main() -> None:
 
 
 def _in_one_line(error: Exception) -> str:
-    """The words of an error; of the operating system's the words and the file, without the number of the words."""
+    """The words of an error. For one of the operating system: its words and the file, without the error's number."""
     if isinstance(error, OSError) and error.strerror is not None:
         return error.strerror if error.filename is None else f"{error.strerror}: {error.filename}"
     return str(error)

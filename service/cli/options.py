@@ -43,7 +43,7 @@ PORT: Final = whole(0, 65535)
 
 
 def settings_of(home: Path | None) -> "Settings":
-    """The settings of the environment and of a home that was named; ends the command where they make no sense."""
+    """The settings of the environment and of the home that is named. Ends the command if they are invalid."""
     from service.settings.settings import Settings, SettingsError
 
     try:
@@ -53,10 +53,10 @@ def settings_of(home: Path | None) -> "Settings":
 
 
 def existing_settings_of(home: Path | None) -> "Settings":
-    """Give the settings of a deployment that is there: no command but `serve` and `demo` may begin one.
+    """Give the settings of a deployment that exists: no command but `serve` and `demo` may begin one.
 
-    An embedded database must have been started in the home once. Beside another database a home must exist where one
-    is named; everything that is kept there may be stated by settings instead.
+    An embedded database must have been started in the home before. With another database, a home that is named must
+    exist. Without a named home none is needed, since settings may state everything that it would keep.
     """
     from service.embedded.home import find_home
     from service.run.lost_database import loss_of_home
@@ -76,7 +76,7 @@ def existing_settings_of(home: Path | None) -> "Settings":
 
 @contextmanager
 def opened_service(home: Path | None) -> Iterator["Adapters"]:
-    """The service of a deployment that is there; a workflow's refusal ends the command in one line."""
+    """The service of a deployment that exists. A workflow's refusal ends the command in one line."""
     from service.ledger.model.errors import WorkflowError
     from service.run.composition import open_service
 
@@ -88,7 +88,7 @@ def opened_service(home: Path | None) -> Iterator["Adapters"]:
 
 
 def tell_whole_losses(opened: "Adapters") -> int:
-    """Say on stderr which datasets were witnessed and are not in the database; how many there are.
+    """Say on stderr which witnessed datasets are missing from the database, and return their number.
 
     A database that was lost as a whole looks like one in which nothing was ever done.
     """
@@ -105,7 +105,7 @@ def tell_whole_losses(opened: "Adapters") -> int:
 
 
 def tell(told: object, *, is_error: bool = False) -> None:
-    """Print lines, without characters that a terminal would obey: names come from the database, and of a backup."""
+    """Print lines without control characters for the terminal: names come from the database, and from backups."""
     stream = sys.stderr if is_error else sys.stdout
     print("\n".join(map(on_one_line, str(told).split("\n"))), file=stream, flush=True)
 

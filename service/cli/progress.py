@@ -1,4 +1,4 @@
-"""Progress of a long command: a line now and then on stderr, none of a short one."""
+"""Progress of a long command: a line now and then on stderr. A short command prints none."""
 
 import sys
 import time
@@ -9,7 +9,7 @@ EVERY_S: Final = 5.0
 
 
 class ProgressLines:
-    """Lines at least EVERY_S seconds apart, the first as long after the beginning."""
+    """Prints lines at least EVERY_S seconds apart; the first comes EVERY_S seconds after the beginning."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         """`clock` counts seconds."""
@@ -17,7 +17,7 @@ class ProgressLines:
         self._told_at = clock()
 
     def see(self, what: str, done: int, of: int, unit: str) -> None:
-        """Note that so much is done; print it if a line is due."""
+        """Note that `done` of `of` units are done, and print it if a line is due."""
         now = self._clock()
         if now < self._told_at + EVERY_S:
             return

@@ -146,7 +146,7 @@ def _named(accounting: "Accounting") -> str:
 
 
 def _document(found: "WhatIf") -> Mapping[str, Any]:
-    """The totals; `share_kept_here` is of the ledger as it is."""
+    """The totals as JSON; `share_kept_here` is of the ledger as it is."""
     return {
         "dataset": found.record.name,
         "rule": found.rule,
