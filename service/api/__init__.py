@@ -1,1 +1,4 @@
-"""ROOM 7: HTTP. One route module per audience, one onion of layers, one shape of error. No privacy is decided here."""
+"""ROOM 7: HTTP. One route module per audience, nested layers around them, one shape of error.
+
+No privacy is decided here.
+"""

@@ -1,11 +1,11 @@
-"""The application: all middleware, outermost first; within it guard, route, workflow.
+"""The application: all middleware, from the outermost layer to the innermost; within it guard, route, workflow.
 
 turns                    a request begins when it is its principal's turn
 request context          request id and headers on every response; counts; 503 while draining
 forwarding               requests about one dataset go to the process that owns it, if datasets are shared
 release slots            responses to analysts, individuals and auditors are held until their instant
 fallback                 503 for a request that takes too long, 500 for an unexpected error
-limits                   on the size of a request, and on the time that its body takes
+limits                   bounds on the size of a request
 fast path                queries are answered before the framework's own routing
 """
 
@@ -48,7 +48,7 @@ from service.workflows.replica import Replica
 
 BODY_BYTES_MAX = 256 * 1024
 KEYS_BYTES_MAX = 4 * 2**20
-"""A request for the keys of a hundred thousand individuals, each named by a UUID; longer names take two requests."""
+"""Room for the keys of a hundred thousand individuals, each named by a UUID; longer names take two requests."""
 LONG_PATHS = [curator.UPLOAD_PATH, curator.PREVIEW_PATH, overview.EVENTS_PATH, overview.EXPORT_PATH]
 """Uploads, streams of events and exports of a curator take as long as they need."""
 ROUTERS = (
@@ -68,7 +68,7 @@ ROUTERS = (
 )
 """All routes, in the order in which they are tried."""
 FORWARDED_FOR_S = 1.0
-"""How much longer than its owner's deadline a forwarded request may take: the owner's answer is to come first."""
+"""How many seconds beyond the owner's deadline a forwarded request may take, so that the owner answers first."""
 
 # FastAPI's telemetry would record the text of exceptions wherever an environment variable switches it on.
 NO_TELEMETRY: TelemetryConfig = {
@@ -82,7 +82,7 @@ NO_TELEMETRY: TelemetryConfig = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpOptions:
-    """The behaviour of the edge in time, and its telemetry. By default nothing is held and nothing is reported."""
+    """How the HTTP layers treat time, and their telemetry. By default nothing is held and nothing is reported."""
 
     slots: Slots | None = None
     clock: ReleaseClock | None = None
@@ -140,7 +140,7 @@ def create_app(replica: Replica, *, upload_bytes_max: int, options: HttpOptions 
 
 
 def _forwarded(replica: Replica, options: HttpOptions) -> list[Middleware]:
-    """Forwarding, with a fallback of its own: the one within stands at the owner."""
+    """Forwarding, inside a fallback for this process; the inner fallback runs at the owner."""
     if replica.ownership is None:
         return []
     return [
@@ -150,7 +150,7 @@ def _forwarded(replica: Replica, options: HttpOptions) -> list[Middleware]:
 
 
 def _held(replica: Replica, options: HttpOptions) -> list[Middleware]:
-    """Release slots, unless they are switched off."""
+    """The layer of release slots, unless they are switched off."""
     if options.slots is None:
         return []
 

@@ -1,13 +1,14 @@
 """Authentication: guards, the routes that cannot be built without one, and the credentials of requests.
 
-FastAPI parses a body before it asks a dependency: malformed JSON would be answered with 422, which tells a stranger
-that the route is there. `GuardedRoute` asks its guard first. A principal of another role is told which role the route
-needs, which the interface's public document says too; another's dataset is answered as a path that does not exist.
+FastAPI parses a body before it asks a dependency. Malformed JSON would be answered with 422, which tells a stranger
+that the route exists. So `GuardedRoute` asks its guard first. A principal of another role is told which role the route
+needs, as the interface's public document tells everybody. Another principal's dataset is answered like a path that does
+not exist.
 
-A browser sends a cookie with every request to the origin, also with one that a page of another site has caused. Three
-things keep another site from using it: the cookie is SameSite=Strict; a request that changes something must carry
-REQUEST_HEADER, which no form can set and which a script of another origin may not; and a request that the browser
-itself says comes from elsewhere is refused.
+A browser sends a cookie with every request to the origin, even if a page of another site has caused the request. Three
+things keep another site from using the cookie. It is SameSite=Strict. A request that changes something must carry
+REQUEST_HEADER, which no form can set and no script of another origin may set. A request is refused if the browser says
+that it comes from another site.
 """
 
 import asyncio
@@ -40,19 +41,22 @@ from service.workflows.sign_ins import TOKEN_LENGTH_MAX
 
 API_KEY_LENGTH_MAX: Final = 256
 COOKIE: Final = "__Host-sparing_session"
-"""Browsers take a cookie of such a name only over TLS, from the host itself and for all of its paths."""
+"""The cookie's name over TLS: browsers take a name like this only from the host itself, for all of its paths."""
 LOOPBACK_COOKIE: Final = "sparing_session"
-"""Its name on loopback, where there may be no TLS."""
+"""The cookie's name on loopback, where there may be no TLS."""
 REQUEST_HEADER: Final = "x-sparing-request"
 RECOGNISED: Final = "recognised"
-"""The place in a request's state of the principal that its credential belongs to, once that was looked up."""
+"""The place in a request's state of the principal to which its credential belongs, once that was looked up."""
 OWN_ROLES: Final = ("individual", "auditor")
-"""The roles whose reads are in no analyst's schedule and begin in free slots; their acts wait for one by themselves."""
+"""The roles whose reads begin in free slots, outside any analyst's schedule.
+
+Their acts wait for a free slot themselves.
+"""
 
 _SAFE: Final = {"GET", "HEAD"}
 _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 OWN_SITE: Final = {"same-origin", "none"}
-"""Values of `Sec-Fetch-Site`: a page of this origin, and an address that was typed or bookmarked."""
+"""The values of `Sec-Fetch-Site` for a page of this origin, and for an address that was typed or bookmarked."""
 
 _declared = HTTPBearer(auto_error=False, scheme_name="api_key", description="The API key, shown once when it was made.")
 
@@ -64,9 +68,9 @@ def current_replica(request: Request) -> Replica:
 
 
 class RouteGuard:
-    """Lets principals of the named roles through, each to its own dataset if it is bound to one.
+    """Lets principals of the named roles through; one that is bound to a dataset gets through to that dataset alone.
 
-    With `for_all_datasets`, a principal that is bound to one dataset is refused: the route concerns all datasets.
+    With `for_all_datasets` the route concerns all datasets, and a principal that is bound to one is refused.
     """
 
     def __init__(self, *roles: Role, for_all_datasets: bool = False) -> None:
@@ -76,9 +80,9 @@ class RouteGuard:
         """Do nothing: FastAPI, which asks after the route has, reads off this what the route requires."""
 
     async def admit(self, request: Request) -> Principal:
-        """The principal; the request is to be read by `rest_of` from then on.
+        """The principal of a request. The body is to be read by `rest_of` from then on.
 
-        Raises a 401 refusal for no valid key, UnknownDataset for another's dataset, RoleRequired, RateLimited.
+        Raises a 401 refusal without a valid key, UnknownDataset for another's dataset, RoleRequired, RateLimited.
         """
         reach("accepted")
         replica, path = current_replica(request), request.scope["path"]
@@ -105,7 +109,7 @@ class GuardedRoute(APIRoute):
         super().__init__(path, in_its_place(endpoint), **more)
 
     def guard(self) -> RouteGuard:
-        """The one guard."""
+        """The route's guard. Raises TypeError unless there is exactly one."""
         guards = [each.dependency for each in self.dependencies if isinstance(each.dependency, RouteGuard)]
         if len(guards) != 1:
             raise TypeError(f"{self.path} must have exactly one guard, not {len(guards)}")
@@ -142,9 +146,9 @@ class GuardedRoute(APIRoute):
         return current_places(request).of(kind, owner=caller.id, role=caller.role, dataset=dataset)
 
     def body_model(self) -> type[BaseModel] | None:
-        """The model of the body, which is read here and not by FastAPI; None without one. TypeError for another type.
+        """The model of the body, which is read here and not by FastAPI; None without a body.
 
-        FastAPI would validate any other type again, in the event loop.
+        TypeError if it is no model. FastAPI would validate any other type again, in the event loop.
         """
         if self.body_field is None:
             return None
@@ -155,9 +159,9 @@ class GuardedRoute(APIRoute):
 
 
 async def with_nearest(missing: UnknownDataset, caller: Principal, request: Request) -> UnknownDataset:
-    """The refusal with the nearest dataset that the caller may use: of a bound caller its own, known to it or not.
+    """The refusal with the nearest dataset that the caller may use; for a bound caller that is its own dataset.
 
-    So what is said of a dataset of others is what is said of none, and takes the same work.
+    So a dataset that the caller may not see is answered as one that does not exist, with the same work.
     """
     if caller.dataset is not None:
         return UnknownDataset(missing.name, [caller.dataset])
@@ -187,7 +191,7 @@ Caller = Annotated[Principal, Depends(_caller)]
 
 
 def credential_of(request: Request, replica: Replica) -> Credential | None:
-    """The request's credential; a key goes before a cookie, and a malformed key is no credential at all.
+    """The request's credential. A key goes before a cookie, and a malformed key counts as no credential.
 
     Raises a 403 refusal for a cookie on a request that another site may have caused.
     """
@@ -238,7 +242,7 @@ def cookie_in(request: Request, name: str, length_max: int) -> str | None:
 
 
 async def authenticated(request: Request, replica: Replica) -> Principal | None:
-    """The principal of the request's credential; None for none, or for one not known. Looked up once a request.
+    """The principal of the request's credential; None without a known one. It is looked up once for each request.
 
     Raises a 403 refusal for a request that another site may have caused (`credential_of`).
     """
@@ -256,9 +260,9 @@ async def authenticated(request: Request, replica: Replica) -> Principal | None:
 
 
 async def is_still_admitted(request: Request, replica: Replica, caller: Principal) -> bool:
-    """Tell whether the request's credential is still good, and for the same: to be asked while a response goes on.
+    """Tell whether the request's credential is still good, with the same role and bounds, while a response goes on.
 
-    Asks the database each time, so that a key revoked and a sign-in ended in another process count at once.
+    The database is asked each time, so that a key revoked or a sign-in ended in another process counts at once.
     """
     credential = credential_of(request, replica)
     now = None if credential is None else await current_places(request).lookups.of(credential, is_use=False)
@@ -266,9 +270,10 @@ async def is_still_admitted(request: Request, replica: Replica, caller: Principa
 
 
 async def may_go_on(request: Request, replica: Replica, caller: Principal) -> bool:
-    """Tell what `is_still_admitted` tells, and ask the database once a moment.
+    """Tell what `is_still_admitted` tells, but ask the database only once a moment.
 
-    A credential that is ended in this process counts at once, in another one as late as for a new request.
+    A credential that ends in this process counts at once. One that ends in another process counts as late as for a new
+    request.
     """
     credential = credential_of(request, replica)
     remembered = None if credential is None else credential.recogniser.remembered(credential.text)
@@ -280,15 +285,15 @@ def _is_same(now: Principal | None, caller: Principal) -> bool:
 
 
 def rest_of(request: Request, caller: Principal) -> Request:
-    """Give the request a body that asks for its credential at its end (`AdmittedBody`)."""
+    """Give the request a body that checks the credential once more at the body's end (`AdmittedBody`)."""
     return request if request.method in _SAFE else Request(request.scope, AdmittedBody(request, caller).receive)
 
 
 class AdmittedBody:
-    """Receives a body, and asks for its credential once more at its end where any of it was waited for.
+    """Receives a body, and checks the credential once more at the body's end if any part of the body was waited for.
 
-    A key that ends while a body comes would else be good for as long as its holder sends slowly. A body that came with
-    its head is never waited for, and costs no second look.
+    Otherwise a key that ends while a body comes would be good for as long as its holder sends slowly. A body that came
+    with its head is never waited for, and costs no second check.
     """
 
     __slots__ = ("_caller", "_is_whole", "_request", "_waits")
@@ -298,7 +303,7 @@ class AdmittedBody:
         self._waits: list[None] = []
 
     async def receive(self) -> Message:
-        """The next message. Raises a 401 of HTTP for the end of a body whose credential has ended."""
+        """The next message. Raises a 401 of HTTP at the end of a body whose credential has ended."""
         if self._is_whole:
             return await self._request.receive()
         # Called by the event loop only where the message is not there yet.
@@ -312,6 +317,6 @@ class AdmittedBody:
 
 
 async def refuse_ended(request: Request, caller: Principal) -> None:
-    """Raise a 401 of HTTP where the request's credential has ended; FastAPI lets no other refusal out of a body."""
+    """Raise a 401 of HTTP if the request's credential has ended: the only refusal that FastAPI lets out of a body."""
     if not await may_go_on(request, current_replica(request), caller):
         raise HTTPException(HTTPStatus.UNAUTHORIZED, headers=unauthorized().headers)

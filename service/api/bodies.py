@@ -1,8 +1,9 @@
 """Bodies of JSON: received, read and validated as work of their principal, off the event loop where they are large.
 
-FastAPI would parse a body and validate it in the event loop, let the last of two members win, and gather an error for
-each wrong part. Here every guarded route's document is read by `service.query.json_text`, in a place of the principal,
-and its model ends at the first errors. FastAPI is handed the model: it passes through as it is.
+FastAPI would parse and validate a body in the event loop, let the last of two members of one name win, and gather an
+error for each wrong part. Here `service.query.json_text` reads the document of every guarded route, in a place of the
+principal, and the model stops at the first errors. FastAPI is given the finished model, and passes it through
+unchanged.
 """
 
 from collections.abc import Callable
@@ -26,16 +27,17 @@ from service.workflows.replica import Replica
 T = TypeVar("T")
 
 BODY_COPIES: Final = 16
-"""While a body is read, so many times its bytes are held: the body, its text, its document and what is made of it."""
+"""How many times a body's bytes are held while it is read: the body, its text, its document and what is made of it."""
 VALUES_MAX: Final = 2**18
-"""The number of values that a body may have: each takes time while the interpreter does nothing else."""
+"""How many values a body may have: while they are parsed, the interpreter does nothing else."""
 ESCAPES_MAX: Final = 2**20
 
 
 async def read_body(request: Request, caller: Principal, read: Callable[[bytes], T]) -> T:
-    """A function's result of the request's body; of a large one in a place of the caller, with memory held for it.
+    """The result of `read` for the request's body.
 
-    Raises TooManyAtOnce and Busy where the caller has no room for it, ClientDisconnect, and as `read`.
+    A large body is read in a place of the caller, with memory held for it. Raises TooManyAtOnce and Busy where the
+    caller has no room for it, ClientDisconnect, and what `read` raises.
     """
     with ExitStack() as held:
         body = await _received(request, caller, held)
@@ -56,7 +58,7 @@ async def _received(request: Request, caller: Principal, held: ExitStack) -> byt
 
 
 def _hold(held: ExitStack, replica: Replica, caller: Principal, held_bytes: int) -> None:
-    """Hold so much more. Raises Busy, and InvalidRequest for more than may ever be held."""
+    """Hold `held_bytes` more. Raises Busy, and InvalidRequest for more than may ever be held."""
     try:
         held.enter_context(replica.admission.holding(caller.id, held_bytes))
     except InvalidRequest:
@@ -65,7 +67,7 @@ def _hold(held: ExitStack, replica: Replica, caller: Principal, held_bytes: int)
 
 
 def read_model(model: type[BaseModel], body: bytes) -> BaseModel:
-    """The model of a body. Raises InvalidRequest that names the fields, the first twenty."""
+    """The model of a body. Raises InvalidRequest that names the first twenty wrong fields."""
     _check_extent(body)
     try:
         document = document_of(body)
@@ -79,7 +81,7 @@ def read_model(model: type[BaseModel], body: bytes) -> BaseModel:
 
 
 def _check_extent(body: bytes) -> None:
-    """Refuse what would be long work, counted on the bytes. Those within text count too, so the bounds are wide."""
+    """Refuse a body that would take long, by counting bytes. Those within text count too, so the bounds are wide."""
     if not body:
         raise InvalidRequest.of("body", "is required")
     if sum(map(body.count, (b",", b"[", b"{"))) > VALUES_MAX:
@@ -96,14 +98,14 @@ def check_is_json(request: Request) -> None:
 
 
 class SentRequest(Request):
-    """A request as FastAPI is to see it: its document is the model that was made of its body."""
+    """A request as FastAPI is to see it: in place of its document it has the model that was made of its body."""
 
     def __init__(self, request: Request, sent: BaseModel) -> None:
         super().__init__(request.scope, request.receive)
         self._sent = sent
 
     async def body(self) -> bytes:
-        """Some bytes: FastAPI asks only whether there are any."""
+        """Some bytes, since FastAPI asks only whether there are any."""
         return b"{}"
 
     async def json(self) -> Any:  # noqa: ANN401 - as Starlette's
@@ -112,6 +114,6 @@ class SentRequest(Request):
 
 
 async def with_sent(request: Request, caller: Principal, model: type[BaseModel]) -> SentRequest:
-    """The request with its body read as such a model. Raises InvalidRequest, and as `read_body`."""
+    """The request with its body read as a `model`. Raises InvalidRequest, and what `read_body` raises."""
     check_is_json(request)
     return SentRequest(request, await read_body(request, caller, partial(read_model, model)))

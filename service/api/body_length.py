@@ -8,11 +8,11 @@ LENGTH_DIGITS_MAX: Final = 18
 _LENGTH: Final = re.compile(rb"[0-9]{1,%d}" % LENGTH_DIGITS_MAX)
 
 SMALL_BODY_BYTES: Final = 4096
-"""A body of so few bytes is read in less time than it takes to hand it to another thread and back."""
+"""A body of at most this length is read in less time than handing it to another thread and back takes."""
 
 
 def length_of(value: bytes) -> int | None:
-    """The bytes that a Content-Length states; None where it is no length that a body may have."""
+    """The number of bytes that a Content-Length states; None where no body may have that length."""
     return int(value) if _LENGTH.fullmatch(value) else None
 
 

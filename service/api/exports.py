@@ -1,6 +1,6 @@
-"""A file of accounts on its way out: sent as it is made, with memory held for it until it has left.
+"""A file of accounts on its way out: sent while it is made, with memory held for it until it has left.
 
-It is cut off once its caller's credential has ended; a client sees that it is not whole.
+The file is cut off once its caller's credential has ended, which the client notices.
 """
 
 import asyncio
@@ -16,11 +16,14 @@ from service.reads.account_files import AccountFile
 from service.writer.admission.transfers import Transfers
 
 CHUNK_BYTES: Final = 2**16
-"""So much is handed to the connection at a time, which takes no more until its client has read."""
+"""How many bytes are handed to the connection at a time. It takes no more until its client has read them."""
 
 
 async def room(request: Request, caller: Caller) -> AsyncIterator[None]:
-    """Memory for one export, until its response has left or its client has. Raises Busy where there is none."""
+    """Hold memory for one export until its response has left or its client has gone.
+
+    Raises Busy where there is none.
+    """
     transfers: Transfers = request.app.state.replica.transfers
     async with held(transfers, caller.id, transfers.export_bytes, patience_s=0):
         yield
@@ -32,9 +35,9 @@ Room = Annotated[None, Depends(room)]
 async def sent(
     first: bytes | None, file: AccountFile, *, may_go_on: Callable[[], Awaitable[bool]]
 ) -> AsyncIterator[bytes]:
-    """The file from its first piece on, in chunks; each further piece is made once the last one has been taken.
+    """The file from its first piece on, in chunks. Each further piece is made once the last one has been taken.
 
-    Raises ResponseAborted where `may_go_on` says no before a further piece.
+    Raises ResponseAborted if `may_go_on` is False before a further piece.
     """
     piece = first
     while piece is not None:

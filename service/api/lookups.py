@@ -1,7 +1,7 @@
 """The look-up of credentials: all that wait at one moment share one statement in one thread.
 
-So an unknown credential costs no thread and no session, and an honest one waits for one statement before its
-own, however many others come. Those that were recognised lately are not counted; of the others, so many may wait.
+So an unknown credential costs no thread and no session. A good one waits for one statement before its own, however many
+others come. The number of those recognised lately is not bounded; `strangers_max` of the others may wait.
 """
 
 import asyncio
@@ -16,28 +16,31 @@ from service.ledger.model.errors import TooManyStrangers
 from service.ledger.model.views import Principal
 
 BATCH_MAX: Final = 256
-"""The number of familiar credentials, and of strangers' ones, that share one look-up."""
+"""How many familiar credentials share one look-up, and how many of strangers."""
 
 
 class Recogniser(Hashable, Protocol):
-    """Knows the principals of one kind of credential: `Replica.principals` of keys, `Replica.sign_ins` of tokens."""
+    """Knows the principals of one kind of credential: `Replica.principals` for keys, `Replica.sign_ins` for tokens."""
 
     def remembered(self, text: str, /) -> Principal | None:
-        """The principal, if it was recognised a moment ago; reads no database."""
+        """The principal, if it was recognised a moment ago. Reads no database."""
 
     def is_familiar(self, text: str, /) -> bool:
-        """Tell whether this process has recognised the credential lately, good or ended since; reads no database."""
+        """Tell whether this process has recognised the credential lately, even if it has ended since.
+
+        Reads no database.
+        """
 
     def authenticate_all(self, texts: Sequence[str], /) -> list[Principal | None]:
         """The principal of each; None for a credential that is not known."""
 
     def standing_all(self, texts: Sequence[str], /) -> list[Principal | None]:
-        """Give the principals by the database as it stands; it counts as no use of the credentials."""
+        """The present principals of credentials by the database. This does not count as a use of the credentials."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """The proof in a request of its principal, and where it is known."""
+    """The proof of its principal that a request holds, and the recogniser that knows it."""
 
     text: str
     recogniser: Recogniser
@@ -52,7 +55,7 @@ _Waiting = dict[_Inquiry, "asyncio.Future[Principal | None]"]
 
 
 class Lookups:
-    """Looks credentials up together. Belongs to one event loop."""
+    """Looks up many credentials together. Belongs to one event loop."""
 
     def __init__(self, place: Place, *, strangers_max: int) -> None:
         self._place, self._strangers_max = place, strangers_max
@@ -61,9 +64,9 @@ class Lookups:
         self._task: asyncio.Task[None] | None = None
 
     async def of(self, credential: Credential, *, is_use: bool = True) -> Principal | None:
-        """The principal, by a look-up that begins after this; None for a credential that is not known.
+        """The principal, by a look-up that begins after this call; None for an unknown credential.
 
-        Requests with the same credential share its look-up. Raises TooManyStrangers, StoreUnavailable.
+        Requests with the same credential share one look-up. Raises TooManyStrangers, StoreUnavailable.
         """
         is_familiar = credential.recogniser.is_familiar(credential.text)
         waiting, asked = self._familiar if is_familiar else self._strangers, _Inquiry(credential, is_use)
@@ -94,12 +97,12 @@ class Lookups:
 
 
 def _taken(waiting: _Waiting) -> _Waiting:
-    """The first of those that wait, taken out."""
+    """Take out the first BATCH_MAX of those that wait, and return them."""
     return {asked: waiting.pop(asked) for asked in list(islice(waiting, BATCH_MAX))}
 
 
 def _look_up(batch: Sequence[_Inquiry]) -> dict[_Inquiry, Principal | None]:
-    """The principals of a batch, by one look-up for each kind of credential, and for uses apart from other looks."""
+    """The principals of a batch, by one look-up for each kind of credential, apart for uses and for mere checks."""
     found: dict[_Inquiry, Principal | None] = {}
     for recogniser, is_use in {(asked.credential.recogniser, asked.is_use) for asked in batch}:
         same = [each for each in batch if (each.credential.recogniser, each.is_use) == (recogniser, is_use)]

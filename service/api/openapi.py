@@ -1,8 +1,8 @@
-"""The OpenAPI document: FastAPI writes it; here is added what the routes read, answer and refuse by themselves.
+"""The OpenAPI document. FastAPI writes it, and this module adds what routes read, answer and refuse by themselves.
 
 The query language comes from `service.api.openapi_schemas`, the problems of every operation by status from
-`service.api.openapi_errors`. For each route there is a request that works and its response: `openapi_examples.jsonl`
-has a line for each, which `python -m tests.golden` records and compares. Everything else is described where it is
+`service.api.openapi_errors`. Each route has an example, a request that works and its response: a line of
+`openapi_examples.jsonl`, which `python -m tests.golden` records and compares. Everything else is described where it is
 declared: a property beside its field, a parameter beside its type.
 """
 
@@ -23,8 +23,11 @@ from service.api.openapi_schemas import Schema, complete, tidy
 from service.api.responses import JSON
 
 Example = dict[str, Any]
-"""The members: `route`, `title`, `parameters` by name, `request` of the media type `type`, and the response's `status`,
-`headers` and `body`."""
+"""An example of a route.
+
+Its members are `route`, `title`, `parameters` by name, `request` of the media type `type`, and the response's `status`,
+`headers` and `body`.
+"""
 
 EXAMPLES: Final = Path(__file__).with_name("openapi_examples.jsonl")
 
@@ -79,7 +82,7 @@ _HEADERS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "sign_in": ("Set-Cookie",),
     "sign_out": ("Set-Cookie",),
 }
-"""By operation: the headers of its success beside the request's id."""
+"""The headers of an operation's success, beside those of every response."""
 
 
 def describe(app: FastAPI) -> None:
@@ -114,7 +117,7 @@ def _completed(document: Schema) -> Schema:
 
 
 def _complete(operation: Schema) -> None:
-    """The security, the parameters and the headers of an operation."""
+    """Complete the security, the parameters and the headers of an operation."""
     if "security" in operation:
         operation["security"] = [{"api_key": []}, {"sign_in": []}]
     for parameter in operation.get("parameters", ()):
@@ -131,7 +134,7 @@ def _complete(operation: Schema) -> None:
 
 
 def _told(response: Schema, schemas: Mapping[str, Schema]) -> str:
-    """A success in one sentence: the first one about its schema."""
+    """The description of a success: the first sentence about its schema."""
     schema = response.get("content", {}).get(JSON, {}).get("schema", {})
     named = schema.get("items", schema)
     found = next((each["$ref"] for each in (named, *named.get("anyOf", ())) if "$ref" in each), None)
@@ -166,6 +169,6 @@ def _attach(operation: Schema, shown: Sequence[Example]) -> None:
 
 
 def success(operation: Schema) -> Schema:
-    """The response of an operation that succeeds."""
+    """The successful response of an operation."""
     found: Schema = next(each for status, each in operation["responses"].items() if status.startswith("2"))
     return found

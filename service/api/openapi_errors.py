@@ -1,7 +1,7 @@
 """The refusals of each operation in the OpenAPI document: by status, each problem by its type, with an example.
 
-Which problems can occur follows from what an operation takes: a key, names in its path, a body, an idempotency key.
-`_PARTICULAR` has the others.
+Most problems follow from what an operation takes: a key, names in its path, a body, an idempotency key. `_PARTICULAR`
+has all others.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _WITHOUT_LEDGER: Final = frozenset(
     read_verification set_alarm verify_ledger watch_ledger
     """.split()
 )
-"""The operations on one dataset that work while it is closed; in a batch each entry is refused on its own."""
+"""The operations on one dataset that work while it is closed. In a batch each entry is refused on its own."""
 _WITH_LEDGER: Final = frozenset({"list_my_budgets", "list_my_receipts", "read_release"})
 """The operations that need the ledger of a dataset which their path does not name."""
 _SPOOLED: Final = ("too-many-bytes-spooled", "disk-full")
@@ -78,7 +78,7 @@ def _needs_ledger(operation: Schema) -> bool:
 
 
 def refuse(document: Schema) -> None:
-    """Add to each operation its refusals by status, and to the components what they share."""
+    """Add to each operation its refusals by status, and to the components what the refusals share."""
     components = document["components"]
     responses: dict[str, Schema] = components.setdefault("responses", {})
     used: set[str] = set()

@@ -1,7 +1,7 @@
 """The schemas of the OpenAPI document: the query language in named parts.
 
-Pydantic writes a union out wherever it stands. Here each union of the language becomes a schema of its own, which the
-others refer to, so that a reader and a generated client meet `Condition` once.
+Pydantic writes out a union in every place where it is used. Here each union of the language becomes a schema with a
+name, to which the other schemas refer. So a reader and a generated client meet `Condition` once.
 """
 
 import json
@@ -39,7 +39,7 @@ _UNIONS: Final[Mapping[str, tuple[Any, str]]] = {
     "Column": (schema.Column, "A column of the table of individuals, with its domain."),
     "EventColumn": (schema.DataColumn, "A column of an event table, with its domain."),
 }
-"""By the name that each gets: what it is in the code, and its description."""
+"""(the union in the code, its description), by the name of its schema."""
 
 _QUERY: Final[Schema] = {"$ref": _TEMPLATE.format(model="Query")}
 _QUERY_OR_BURN: Final[Schema] = {"anyOf": [_QUERY, {"$ref": _TEMPLATE.format(model="BurnReason")}]}
@@ -50,7 +50,7 @@ _QUERIES: Final[Mapping[tuple[str, str], Schema]] = {
     ("AuditedRow", "query"): _QUERY_OR_BURN,
     ("Receipt", "asked"): _QUERY_OR_BURN,
 }
-"""The properties that are queries again, in their canonical form, and in the code any object."""
+"""The properties that hold a query in canonical form; in the code their type is any object."""
 
 
 def reference(name: str) -> Schema:
@@ -72,7 +72,7 @@ def complete(schemas: dict[str, Schema]) -> dict[str, Schema]:
 
 
 def tidy(part: Any) -> Any:  # noqa: ANN401 - JSON in, JSON out
-    """A part of the document with plain names for pages, unbroken lines, whole bounds, and without made-up titles."""
+    """A part of the document with plain names for pages and whole bounds, without line ends and made-up titles."""
     named = json.loads(_PAGE.sub(r"\1Page", json.dumps(part)))
     for each in nested(named):
         if isinstance(each.get("title"), str):
@@ -88,7 +88,10 @@ def tidy(part: Any) -> Any:  # noqa: ANN401 - JSON in, JSON out
 
 
 def nested(part: Any) -> Iterator[Schema]:  # noqa: ANN401 - any JSON
-    """Every schema within a part of the document; names of properties and values of examples are not taken for one."""
+    """Every schema within a part of the document.
+
+    Names of properties and values of examples are not taken for schemas.
+    """
     if isinstance(part, list):
         for each in part:
             yield from nested(each)
@@ -119,7 +122,7 @@ def _written_out(name: str) -> Schema:
 
 
 def _folded(part: Any, *, but: str = "") -> Any:  # noqa: ANN401 - JSON in, JSON out
-    """The schema with a reference for each union that is written out, but for the one that is defined here."""
+    """The schema with a reference in place of each written out union, except the union `but`, which is defined here."""
     if isinstance(part, list):
         return [_folded(each) for each in part]
     if not isinstance(part, dict):

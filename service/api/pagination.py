@@ -1,6 +1,6 @@
-"""The cursor and the limit with which every listing is asked for.
+"""The cursor and the limit of every listing.
 
-A cursor says nothing to its bearer and goes into an address as it is: base64 over what the workflow calls the place.
+A cursor is opaque to its bearer, and goes into an address without escapes: it is the workflow's place in base64.
 """
 
 from base64 import b64decode, urlsafe_b64encode
@@ -23,7 +23,7 @@ async def place_of(
         str | None, Query(max_length=512, description="`next` of the page before; opaque. Left out, the first page.")
     ] = None,
 ) -> str | None:
-    """The workflow's own cursor. Raises InvalidRequest for what `opaque` cannot have made."""
+    """The workflow's own cursor. Raises InvalidRequest for a text that `opaque` cannot have made."""
     if cursor is None:
         return None
     try:

@@ -1,7 +1,7 @@
 """The parameters of an address: which a route reads, and the refusal of all others.
 
-FastAPI passes over a parameter that it does not know, takes the last of two, and reads bytes that are not UTF-8 as a
-character of its own: `?dryrun=true` would store rows for good, and `?individual=%ff` might name another.
+FastAPI ignores a parameter that it does not know, takes the last of two, and replaces bytes that are not UTF-8. So
+`?dryrun=true` would store rows for good, and `?individual=%ff` might name another individual.
 """
 
 import re
@@ -23,10 +23,10 @@ _ESCAPED: Final = re.compile(rb"(?:[^%\x80-\xff]|%[0-9A-Fa-f]{2})*")
 
 
 class PublicRoute(APIRoute):
-    """A route without a guard whose address has the parameters that it reads and no others."""
+    """A route without a guard. Its address may have only the parameters that it reads."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """FastAPI's handler, behind the look at the parameters."""
+        """FastAPI's handler, behind the check of the parameters."""
         handle, known = super().get_route_handler(), parameters_of(self.dependant)
 
         async def checked(request: Request) -> Response:
@@ -45,7 +45,7 @@ def parameters_of(dependant: Dependant) -> frozenset[str]:
 def refuse_other_parameters(request: Request, known: Collection[str]) -> None:
     """Raise InvalidRequest for a parameter that is not in `known`, comes twice, or is not UTF-8 in percent escapes.
 
-    A proxy may have looked at the other one of two.
+    Of two parameters with one name, a proxy may have checked the other one.
     """
     query: bytes = request.scope["query_string"]
     if not query:

@@ -1,6 +1,6 @@
-"""A place: threads for one kind of work, in which principals take turns and nothing waits but that kind.
+"""A place: threads for one kind of work. Principals take turns in it, and only work of that kind waits there.
 
-An own count of turns stands before the library's limiter of threads, which knows no principals and refuses nothing.
+It counts turns by itself, before the library's limiter of threads, which knows no principals and refuses nothing.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from service.ledger.model.errors import TooManyAtOnce
 T = TypeVar("T")
 
 THREADS: Final = 4
-"""The threads of a place; more would wait for the interpreter's lock, or for a session with the database."""
+"""How many threads a place has; more would wait for the interpreter's lock, or for a session with the database."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,7 +34,7 @@ class _Owner:
 class Place:
     """Threads for one kind of work. Belongs to one event loop.
 
-    Without `waiting_max` nothing is refused: for work that is bounded elsewhere, or must be finished.
+    Without `waiting_max` nothing is refused; this is for work that is bounded elsewhere, or must be finished.
     """
 
     def __init__(self, name: str, *, threads: int = THREADS, waiting_max: int | None = None) -> None:
@@ -47,11 +47,14 @@ class Place:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nothing waits here or is worked on."""
+        """Tell whether no work waits here or is under way."""
         return not self._owners
 
     async def run(self, owner: Hashable, work: Callable[[], T]) -> T:
-        """Do a principal's work in a thread of this place, once it is its turn. Raises TooManyAtOnce, and as `work`."""
+        """Do a principal's work in a thread of this place at the principal's turn.
+
+        Raises TooManyAtOnce, and what `work` raises.
+        """
         await self._turn(owner)
         try:
             return await to_thread.run_sync(work, limiter=self._limiter)
@@ -89,7 +92,7 @@ class Place:
         self._begin_next()
 
     def _begin_next(self) -> None:
-        """Give a thread that has become free to the principal whose turn it is."""
+        """Give a thread that has become free to the next principal."""
         able = (each for each in self._owners.items() if each[1].waiting and each[1].running < self.threads_own)
         found = next(able, None)
         if found is None:
@@ -104,14 +107,14 @@ class Place:
 
 
 class PlacesByName:
-    """A place for each dataset, or for each role: made when one comes, forgotten when it is empty."""
+    """A place for each dataset, or for each role: made when its first work comes, forgotten when it is empty."""
 
     def __init__(self, name: str, *, waiting_max: int) -> None:
         self._name, self._waiting_max = name, waiting_max
         self._places: dict[str, Place] = {}
 
     async def run(self, which: str, owner: Hashable, work: Callable[[], T]) -> T:
-        """Do a principal's work in the place of this name. Raises TooManyAtOnce, and as `work`."""
+        """Do a principal's work in the place `which`. Raises TooManyAtOnce, and what `work` raises."""
         place = self._places.setdefault(which, Place(self._name, waiting_max=self._waiting_max))
         try:
             return await place.run(owner, work)

@@ -22,9 +22,9 @@ acts          acts on a dataset's records of accounts, by dataset               
 long_acts     uploads, corrections and other acts beside the writer, by dataset     4 for each dataset
 changes       acts that concern no dataset                                          4
 
-Places are apart by role, so that no analyst waits for work whose length depends on data. Waiting takes no thread. In a
-place principals take turns, one of them is worked on in half of the threads at most, and so many of its requests as
-`waiting_max` says are there at once. Beyond that its next one is refused.
+Each role has its own places for reads and bodies, so that no analyst waits for work whose length depends on data.
+Waiting takes no thread. In a place principals take turns. One principal's requests are worked on in half of the threads
+at most, and `waiting_max` of them are there at once. Beyond that its next request is refused.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ from service.api.turns import Turns
 from service.bounds import QUERIES_WAITING_MAX, STRANGERS_MAX, STREAMS_MAX, WAITING_MAX
 
 PROVIDER_THREADS: Final = 16
-"""An identity provider takes long, and threads that wait for it take nothing else."""
+"""More threads than elsewhere: an identity provider takes long, and a thread that waits for it takes nothing else."""
 
 Kind = Literal["acts", "changes", "long_acts", "long_reads", "queries", "reads", "sign_ins"]
 
@@ -68,12 +68,15 @@ KINDS: Final[Mapping[str, Kind]] = {
     "sign_in": "sign_ins",
     "sign_out": "sign_ins",
 }
-"""The operations that are neither reads (all other GET) nor changes that concern no dataset's records (all others)."""
+"""The kind of an operation by its name.
+
+Every other GET is one of the reads, every other operation one of the changes.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceBounds:
-    """The most requests of one principal in each place at once, waiting or worked on."""
+    """How many requests of one principal each place holds at most, waiting or under way."""
 
     waiting_max: int = WAITING_MAX
     queries_waiting_max: int = QUERIES_WAITING_MAX
@@ -114,18 +117,18 @@ class Places:
 
 
 Running = Callable[[Callable[[], Any]], Awaitable[Any]]
-"""Runs work in a place."""
+"""A function that runs work in a place."""
 
 _running: Final[ContextVar[Running]] = ContextVar("running")
 
 
 def run_endpoint_by(running: Running) -> None:
-    """Have the endpoint of the current request run so, if it is no coroutine."""
+    """Have `running` run the endpoint of the current request, if the endpoint is no coroutine."""
     _running.set(running)
 
 
 def at_once(made: Callable[..., Any]) -> Callable[..., Any]:
-    """A dependency as a coroutine that calls it in the event loop: for what only puts values together."""
+    """A dependency as a coroutine that calls it in the event loop; for one that only combines values."""
 
     @wraps(made)
     async def making(**values: Any) -> Any:  # noqa: ANN401 - as it is made
@@ -135,7 +138,7 @@ def at_once(made: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def in_its_place(endpoint: Callable[..., Any]) -> Callable[..., Any]:
-    """An endpoint as a coroutine that runs where `run_endpoint_by` says; the framework would take the default pool."""
+    """The endpoint as a coroutine that runs where `run_endpoint_by` says, not in the framework's default pool."""
     if iscoroutinefunction(endpoint):
         return endpoint
 
@@ -147,7 +150,7 @@ def in_its_place(endpoint: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class PlacesOfLoops:
-    """The places of an application: a server has one event loop, a test may have several one after the other."""
+    """The places of an application, by event loop: a server has one loop, a test may have several in succession."""
 
     def __init__(self, bounds: PlaceBounds | None = None) -> None:
         self.bounds = bounds or PlaceBounds()

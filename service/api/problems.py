@@ -1,12 +1,12 @@
 """One shape for everything that is not an answer: RFC 9457 problem documents.
 
 `PROBLEMS` lists every kind with its status and title; the OpenAPI document follows it. No text here comes from an
-exception that data could have shaped: workflow errors are written for analysts to read
-(`service.ledger.model.errors`), validation errors speak of the request, and `internal_error` answers all else.
+exception that data could have shaped. Workflow errors are written for analysts to read (`service.ledger.model.errors`),
+validation errors are about the request, and every other error is answered with `internal_error`.
 
-A validation error says where in the request it lies, in the caller's own words. A location of pydantic's names the
-members of unions it tried and the validators it ran; the caller knows only the document it sent. So a location is
-walked along that document, and what is not in the document is dropped.
+A validation error says where in the request it lies, in the caller's own words. A location of pydantic's also names the
+members of unions that it tried and the validators that it ran, but the caller knows only the document that it sent. So
+a location is followed along that document, and its parts that are not in the document are dropped.
 """
 
 import json
@@ -119,12 +119,12 @@ PROBLEMS: Final[Mapping[str, ProblemKind]] = {
     "not-ready": ProblemKind(503, "Not ready: database-unavailable."),
     "http-version-unsupported": ProblemKind(505, "The service speaks HTTP/1.1."),
 }
-"""Every kind of problem by its slug, in which its type ends: those of workflows, and those of HTTP itself."""
+"""Every kind of problem by its slug, the last part of its type: those of workflows, and those of HTTP itself."""
 _BY_BARE_STATUS: Final[Mapping[int, str]] = {
     PROBLEMS[slug].status: slug
     for slug in ("unauthorized", "method-not-allowed", "content-too-large", "uri-too-long", "headers-too-large")
 }
-"""The problems that the router and the outer layers state by their status alone."""
+"""The problems for which the router and the outer layers state only a status."""
 
 
 class ProblemField(ClosedModel):
@@ -171,27 +171,27 @@ class Problem(ClosedModel):
 
 
 class Refusal(Exception):
-    """A refusal that HTTP itself makes, before any workflow is asked."""
+    """A refusal by HTTP itself, before any workflow is asked."""
 
     def __init__(self, slug: str, title: str = "", *, headers: Mapping[str, str] | None = None) -> None:
-        """`title`, by default that of the kind, is the detail as well: there is nothing particular to say."""
+        """`title` is that of the kind by default. It is also the detail, since there is nothing more to say."""
         self.status, known = PROBLEMS[slug]
         self.slug, self.title, self.headers = slug, title or known, dict(headers or {})
         super().__init__(self.title)
 
 
 def unauthorized() -> Refusal:
-    """The one answer to no key, a malformed, an unknown and a revoked one."""
+    """The one refusal of a missing, malformed, unknown or revoked key."""
     return Refusal("unauthorized", headers={"WWW-Authenticate": "Bearer"})
 
 
 def internal_error() -> Refusal:
-    """The one answer to anything unforeseen. A message of its own would be an unaccounted release."""
+    """The one answer to every unexpected error. A specific message would be a release that nobody accounts for."""
     return Refusal("internal-error")
 
 
 def problem_of(error: Exception, request_id: str) -> tuple[Problem, dict[str, str]]:
-    """The problem document and the headers for any exception that may reach the edge; a stranger becomes a 500."""
+    """The problem document and the headers for any exception that may reach the edge; an unknown one becomes a 500."""
     match error:
         case Refusal():
             return _problem(error.status, error.slug, error.title, request_id), error.headers
@@ -216,7 +216,10 @@ def response_of(error: Exception, request_id: str) -> Response:
 
 
 def problem_bytes(problem: Problem) -> bytes:
-    """The document as sent: absent members are left out. ASCII, so that whatever a request named can be sent back."""
+    """The document as it is sent, without absent members.
+
+    It is ASCII, so that every text of a request can be sent back.
+    """
     return json.dumps(problem.model_dump(exclude_none=True)).encode()
 
 
@@ -256,7 +259,7 @@ def refusal_of(request: Request, error: Exception) -> Response:
 
 
 def _methods(request: Request) -> set[str]:
-    """The methods that the path does take, over all routers: the one that refused has only its own."""
+    """The methods that the path takes over all routers. The router that refused knows only its own."""
     path = request.scope["path"]
     here = (context for context in iter_route_contexts(request.app.routes) if context.path_regex.match(path))
     return {method for context in here for method in context.methods or ()}
@@ -331,7 +334,7 @@ _CONFIRM: Final = (
 
 
 def body_errors(error: ValidationError, document: object) -> list[FieldError]:
-    """Word the errors of a document on its own. Models end at the first errors, so that pydantic has few to tell."""
+    """Word the errors of a document without its request. Models stop at the first errors, so that there are few."""
     told = error.errors(include_url=False, include_input=False)
     return field_errors([{**each, "loc": ("body", *each["loc"])} for each in told], document)
 

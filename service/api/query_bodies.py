@@ -1,12 +1,12 @@
 """Queries in binary: an npz of the query as JSON, and of the long lists in it as arrays.
 
 The member `query` is the query's text. In place of a list of `starts`, `indices` or `values` it has `"@name"`, and the
-member `name` is that list. The query that comes out is the one that the same lists in JSON are, with the same canonical
-form and hash. So may the `parameters` of gradients and predictions be given, in one dimension or two: they may be
-larger than all else may be, and the canonical form has their hash in their place.
+member `name` is that list. The query that results is the same as with these lists in JSON, with the same canonical form
+and hash. The `parameters` of gradients and predictions may also be given as arrays, in one dimension or two. They may
+be larger than everything else together, and the canonical form has their hash in their place.
 
-Every member is stored as it is, so that none is larger than the body, and an array is read only if its header is in the
-form in which numpy writes it and describes exactly the bytes that follow. Nothing is unpickled.
+Every member is stored uncompressed, so that none is larger than the body. An array is read only if its header is in the
+form in which numpy writes it, and describes exactly the bytes that follow. Nothing is unpickled.
 """
 
 import io
@@ -36,8 +36,9 @@ _MEMBERS_MAX: Final = 256
 _TOO_MANY: Final = f"must have at most {_MEMBERS_MAX} members, each once"
 _DIRECTORY_BYTES_MAX: Final = 2**16
 _END: Final = struct.Struct("<4s6xHL4xH")
-"""The record at the end of a zip: its signature, how many members there are, the bytes of the directory of them, and
-those of a comment.
+"""The record at the end of a zip.
+
+It holds a signature, the number of members, and the bytes of their directory and of a comment.
 """
 _END_SIGNATURE: Final = b"PK\x05\x06"
 _LONG_END: Final = b"PK\x06\x07"
@@ -62,11 +63,11 @@ _NOT_NPZ: Final = (
     struct.error,
     ValueError,
 )
-"""The errors of a library that reads a zip which is none."""
+"""The errors that a library raises when it reads something that is no zip."""
 
 
 def query_of_npz(body: bytes) -> Query:
-    """The query in such a body. Raises QueryProblem."""
+    """The query in an npz. Raises QueryProblem."""
     arrays = dict(_members(body))
     text = arrays.pop(_QUERY, None)
     if text is None or text.ndim != 0 or text.dtype.kind != "U":
@@ -107,10 +108,10 @@ def _members(body: bytes) -> Iterator[tuple[str, NDArray[Any]]]:
 
 
 def _check_directory(body: bytes) -> None:
-    """Refuse a long directory by the record that ends a zip: a library reads as much of one as the record says.
+    """Refuse a long directory by the record that ends a zip, since a library reads as much of it as the record says.
 
-    It stands at the very end, without a comment. The record for directories beyond 32 bits, which would go before it,
-    is taken for no npz.
+    The record must stand at the very end, without a comment. A zip with a record for directories beyond 32 bits, which
+    would stand before it, counts as no npz.
     """
     signature, entries, directory_bytes, comment_bytes = _END.unpack(body[-_END.size :].rjust(_END.size, b"\0"))
     has_long_end = body[-_END.size - _LONG_END_BYTES :].startswith(_LONG_END)
@@ -121,7 +122,7 @@ def _check_directory(body: bytes) -> None:
 
 
 def _check_listed(listed: list[zipfile.ZipInfo], body_bytes: int) -> None:
-    """Refuse members that are packed, encrypted, repeated, or together larger than the body that they are in."""
+    """Refuse members that are compressed, encrypted, repeated, or together larger than the body."""
     if len(listed) > _MEMBERS_MAX or len({each.filename for each in listed}) < len(listed):
         raise QueryProblem.of("body", _TOO_MANY)
     for each in listed:
@@ -150,11 +151,11 @@ def _array(content: bytes, field: str) -> NDArray[Any]:
 
 
 _Place = tuple[dict[str, Any], str, str]
-"""An object, the key in it in whose place a member belongs, and the name of the member."""
+"""(object, key in it at which a member is named, name of the member)."""
 
 
 def _places(node: object) -> Iterator[_Place]:
-    """The places in a document in which an array is mentioned."""
+    """The places in a document at which an array is named."""
     if isinstance(node, list):
         for each in node:
             yield from _places(each)
@@ -167,20 +168,20 @@ def _places(node: object) -> Iterator[_Place]:
 
 
 def _parameters(places: Sequence[_Place]) -> set[str]:
-    """The names that are mentioned as parameters, and as nothing else."""
+    """The names that are used for parameters, and for nothing else."""
     others = {name for _, key, name in places if key != _PARAMETERS}
     return {name for _, key, name in places if key == _PARAMETERS} - others
 
 
 def _check_sizes(body_bytes: int, parameters_bytes: int) -> None:
-    """Refuse too many parameters, and too much else, before any array is read."""
+    """Refuse too many parameters, or too many other bytes, before any array is read."""
     if parameters_bytes > PARAMETERS_BYTES_MAX or body_bytes - parameters_bytes > BODY_BYTES_MAX:
         parts = f"{BODY_BYTES_MAX} bytes, beside {PARAMETERS_BYTES_MAX} bytes of parameters"
         raise QueryProblem.of("body", f"is larger than {parts}")
 
 
 def _hashed(name: str, arrays: Mapping[str, NDArray[Any]]) -> HashedParameters:
-    """The parameters that a member is. Raises QueryProblem."""
+    """The parameters that a member holds. Raises QueryProblem."""
     array = arrays.get(name)
     if array is None or array.ndim == 0 or array.size == 0 or array.dtype not in {np.dtype("<f8"), np.dtype("<f4")}:
         raise QueryProblem.of(_field(name), "must be an array of doubles or floats in one dimension or two")
@@ -192,7 +193,7 @@ def _hashed(name: str, arrays: Mapping[str, NDArray[Any]]) -> HashedParameters:
 
 
 def _listed(name: str, arrays: Mapping[str, NDArray[Any]]) -> list[Any]:
-    """The list of a member. Raises QueryProblem."""
+    """The list that a member holds. Raises QueryProblem."""
     array = arrays.get(name)
     if array is None or array.ndim != 1:
         raise QueryProblem.of(_field(name), "must be an array of one dimension, as the query mentions it")

@@ -1,8 +1,8 @@
-"""The way of a query through HTTP: past the framework, off the wire, and back to the request that waits for its answer.
+"""The way of a query through HTTP, past the framework: from the request to the answer that it waits for.
 
 FastAPI's middlewares, its routing and its solving of dependencies take longer than everything else together, and a
-query needs none of it: analysts ask thousands of times a second. FastAPI describes these routes all the same, and could
-serve them: the same guard, the same endpoint, the same refusals.
+query needs none of them. Analysts ask thousands of times a second. FastAPI describes these routes all the same, and
+could serve them with the same guard, endpoint and refusals.
 """
 
 import asyncio
@@ -38,9 +38,9 @@ from service.writer.admission.admission import Ticket
 from service.writer.submission import PendingAnswer
 
 NPZ_COPIES: Final = 4
-"""The number of copies of an npz that are held: the body, a member of it, its numbers, and these in steps."""
+"""How many copies of an npz are held: the body, a member of it, its numbers, and these in steps."""
 UNWATCHED_S: Final = 0.05
-"""Without slots, a request waits so long before it is watched for a client that goes."""
+"""How long without slots a request waits before it is watched for a client that leaves."""
 
 # FastAPI must not read these bodies as JSON itself: the language has a stricter reader of its own.
 QUERY_BODY: dict[str, Any] = {
@@ -73,8 +73,8 @@ Answering = Callable[[Request], Coroutine[Any, Any, Response]]
 class FastRoute(GuardedRoute):
     """A guarded route whose endpoint is `(request, caller, **path parameters)` and answers with a Response.
 
-    It reads what it needs off the request by itself, the body with `whole_body`. The parameters of its path are text.
-    A query has a turn of its own in the schedule.
+    The endpoint reads everything else from the request by itself, the body with `whole_body`. Path parameters are text.
+    The route waits for no turn, because a query has its own turn in the schedule.
     """
 
     def get_route_handler(self) -> Answering:
@@ -96,14 +96,14 @@ class FastRoute(GuardedRoute):
 
 
 class FastPath:
-    """The innermost layer: answers what is for a hot route, and leaves everything else to the framework."""
+    """The innermost layer: answers requests for a hot route, and leaves every other request to the framework."""
 
     def __init__(self, app: ASGIApp, *, routes: Sequence[FastRoute]) -> None:
         self.app = app
         self.routes = [(route, route.get_route_handler()) for route in routes]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or pass on."""
+        """Answer the request, or pass it on."""
         answering = self._answering(scope)
         if answering is None:
             await self.app(scope, receive, send)
@@ -117,7 +117,10 @@ class FastPath:
         await response(scope, receive, send)
 
     def _answering(self, scope: Scope) -> Answering | None:
-        """The handler of this path and method, if any; the scope then holds what the framework would have put there."""
+        """The handler of this path and method, if any.
+
+        The scope then holds what the framework would have put into it.
+        """
         for route, answering in self.routes:
             found = route.path_regex.match(scope["path"]) if scope["method"] in (route.methods or ()) else None
             if found is not None:
@@ -129,7 +132,7 @@ class FastPath:
 async def whole_body(request: Request) -> bytes:
     """The request's body, which nothing else may read. Raises ClientDisconnect.
 
-    Most come in one message, for which `Request.body` sets two generators to work.
+    Most bodies come in one message. `Request.body` would run two generators for it.
     """
     parts: list[bytes] = []
     while True:
@@ -142,7 +145,7 @@ async def whole_body(request: Request) -> bytes:
 
 
 def checked_key(key: str | None) -> str:
-    """The key itself. Raises a 400 refusal for none, or for one that is not 1 to 128 printable ASCII characters."""
+    """The key itself. Raises a 400 refusal without one, or for one that is not 1 to 128 printable ASCII characters."""
     if key is None or not key.strip():
         raise Refusal("idempotency-key-missing")
     if _KEY.fullmatch(key) is None:
@@ -151,13 +154,13 @@ def checked_key(key: str | None) -> str:
 
 
 def sent_key(request: Request) -> str:
-    """The request's key. Raises as `checked_key`."""
+    """The request's idempotency key. Raises what `checked_key` raises."""
     sent = request.headers.getlist("idempotency-key")
     return checked_key("\n".join(sent) if sent else None)  # two keys are no key: a newline is not printable
 
 
 def read_query(content_type: str | None, body: bytes, *, asker: Hashable | None = None) -> Query:
-    """The query in a body of that type: an npz, or JSON for any other type. Raises QueryProblem.
+    """The query in a body: an npz if `content_type` says so, else JSON. Raises QueryProblem.
 
     A short text in JSON is read once for the same `asker`.
     """
@@ -168,7 +171,7 @@ def read_query(content_type: str | None, body: bytes, *, asker: Hashable | None 
 
 @contextmanager
 def room_for_npz(request: Request, caller: Principal) -> Iterator[None]:
-    """Memory for a query in npz while it comes and is read: until it has a cost of its own. Raises Busy."""
+    """Hold memory for a query in npz while it comes and is read, until it has a cost of its own. Raises Busy."""
     declared = declared_length(request.scope["headers"])
     body_bytes = NPZ_BYTES_MAX if declared is None else declared
     with current_replica(request).admission.holding(caller.id, NPZ_COPIES * min(body_bytes, NPZ_BYTES_MAX)):
@@ -196,9 +199,9 @@ SentQuery = Annotated[Query, Depends(sent_query)]
 
 @contextmanager
 def admitted(request: Request, *promises: PendingAnswer) -> Iterator[list[Ticket]]:
-    """The work admitted for these promises, declared as the request's: its places in the schedule.
+    """Declare the work admitted for these promises as the request's, and yield its places in the schedule.
 
-    Within the block, when the client goes, what has not begun of its request is not begun.
+    If the client leaves within the block, work of its request that has not begun never begins.
     """
     units = list(dict.fromkeys(promise.unit for promise in promises if promise.unit is not None))
     tickets = [unit.ticket for unit in units if unit.ticket is not None]
@@ -221,10 +224,10 @@ def admitted(request: Request, *promises: PendingAnswer) -> Iterator[list[Ticket
 
 
 async def wait_for_answer(pending: PendingAnswer) -> StoredAnswer:
-    """Wait for a submitted query; the caller may be cancelled, the query never is.
+    """Wait for the answer to a submitted query. The caller may be cancelled, the query never is.
 
-    Raises what the workflow refuses with, all of it public, and ClientDisconnect when the client has gone before the
-    work began.
+    Raises the workflow's refusals, which are all public, and ClientDisconnect when the client has left before the work
+    began.
     """
     if not pending.done():
         loop = asyncio.get_running_loop()
@@ -237,7 +240,7 @@ async def wait_for_answer(pending: PendingAnswer) -> StoredAnswer:
 
 
 class _Arrivals:
-    """Wakes the waiting requests of one event loop: once for all the answers of a commit."""
+    """Wakes the waiting requests of one event loop, once for all the answers of a commit."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -246,7 +249,10 @@ class _Arrivals:
         self._lock = threading.Lock()
 
     def come(self, waiter: "asyncio.Future[None]") -> None:
-        """The answer for which a future of the loop waits is there. Called in the thread in which it was settled."""
+        """Note that the answer for a `waiter` of the loop has come.
+
+        Called in the thread that has settled the answer.
+        """
         with self._lock:
             self._arrived.append(waiter)
             is_told, self._is_told = self._is_told, True

@@ -1,7 +1,7 @@
-"""Reads and the schedule: an analyst's has slots like a query, an individual's or auditor's begins in a free slot.
+"""Reads and the schedule: an analyst's read has slots like a query, an individual's or auditor's begins in a free slot.
 
-Reads without slots would let an analyst make queries late by many cheap ones, and would let every caller feel in the
-duration of a read how long a query is worked on. A read in a free slot moves no analyst's slot.
+Without slots, an analyst could make queries late by many cheap reads, and the duration of a read would tell every
+caller how long a query is worked on. A read in a free slot moves no analyst's slot.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 READ_BYTES: Final = 2**16
 ITEM_BYTES: Final = 2**10
-"""The public cost of a read: so many bytes, and so many more for each item of the `limit` that it asks for."""
+"""The public cost of a read: READ_BYTES, and ITEM_BYTES more for each item of its `limit`."""
 
 ITEMS_MAX: Final = 1000
 
@@ -43,7 +43,7 @@ async def turn_of(request: Request, caller: Principal, admission: Admission) -> 
 
 
 async def free_turn_of(request: Request, caller: Principal, admission: Admission) -> None:
-    """Wait for a slot in which no query works; the response is held from its beginning on.
+    """Wait for a slot in which no query is worked on. The response is held from the slot's beginning on.
 
     Raises Busy, ClientDisconnect.
     """
@@ -63,26 +63,26 @@ async def free_turn_of(request: Request, caller: Principal, admission: Admission
 
 
 class _Turn:
-    """A job of the schedule that wakes a coroutine."""
+    """A job of the schedule that wakes the coroutine of a read."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._begins_ns: asyncio.Future[int] = self._loop.create_future()
 
     def begin(self, reservation: Reservation) -> None:
-        """Wake it in its reservation."""
+        """Wake the coroutine in its reservation."""
         self.begin_free(reservation.begins_ns)
 
     def begin_free(self, begins_ns: int) -> None:
-        """Wake it in a free slot."""
+        """Wake the coroutine in a free slot."""
         self._settle(self._begins_ns.set_result, begins_ns)
 
     def refuse(self) -> None:
-        """Wake it with Busy."""
+        """Wake the coroutine with Busy."""
         self._settle(self._begins_ns.set_exception, Busy())
 
     async def begun_ns(self, request: Request) -> int | None:
-        """Wait for its beginning; None when the client has gone before. Raises Busy."""
+        """Wait for the beginning; None when the client has left before it. Raises Busy."""
         gone = asyncio.ensure_future(disconnected(request.receive))
         either: list[asyncio.Future[Any]] = [self._begins_ns, gone]
         try:
@@ -97,7 +97,7 @@ class _Turn:
 
 
 def _items(request: Request) -> int:
-    """The most items that the request asks for: its `limit` if that is plain, ITEMS_MAX if it is spelled oddly."""
+    """How many items the request asks for at most: its `limit` if that is in plain digits, else ITEMS_MAX."""
     limit = request.query_params.get("limit")
     if limit is None:
         return LIMIT_DEFAULT

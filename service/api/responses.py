@@ -1,7 +1,7 @@
 """A released answer as bytes: the JSON that was committed, or a binary form of it.
 
 Every form is made from the stored bytes, so that a release reads the same each time it is fetched. Npy has the values
-alone; npz and Arrow have everything that the JSON says but the labels, which are a binary answer's `axes`: they name a
+alone. Npz and Arrow have everything in the JSON except the labels; in their place they have `axes`, which name a
 million coordinates in a few lines.
 """
 
@@ -98,10 +98,10 @@ class Answer(BaseModel):
 
 
 def respond(answer: StoredAnswer, accept: str | None, ticket: Ticket | None = None) -> Response:
-    """The answer in the form the caller likes best; JSON when it asks for nothing that we know.
+    """The answer in the form that the caller ranks first; JSON if it names no form that we know.
 
-    JSON that is liked as well as a binary form gives way to it above LABELS_MAX numbers, where there are no labels to
-    lose. With a `ticket`, headers say the query's public cost and the delay that its slots mean.
+    Where the caller ranks JSON and a binary form alike, the binary form is sent above LABELS_MAX numbers, which have no
+    labels. With a `ticket`, headers say the query's public cost and the delay that its slots mean.
     """
     media_type = preferred(accept, is_large=lambda: answer.values().size > LABELS_MAX)
     body = answer.body if media_type == JSON else ENCODERS[media_type](answer)
@@ -109,7 +109,7 @@ def respond(answer: StoredAnswer, accept: str | None, ticket: Ticket | None = No
 
 
 class Released(Response):
-    """A released answer on its way. What stands in its headers is known, so they are written as the bytes they are."""
+    """A released answer on its way. Its headers are known in advance, so that they are written directly as bytes."""
 
     def __init__(  # not Response's, which finds out
         self, body: bytes, media_type: str, query_id: UUID, ticket: Ticket | None
@@ -131,9 +131,9 @@ class Released(Response):
 
 
 def preferred(accept: str | None, *, is_large: Callable[[], bool]) -> str:
-    """The media type among ours that an Accept header ranks first; ties go to the one named first.
+    """The media type among ours that an Accept header ranks first. Of several, the one that it names first.
 
-    JSON of a large answer comes after the others of its rank.
+    For a large answer, JSON comes after the others of its rank.
     """
     if not accept or _SYNONYMS.get(accept, accept) == JSON:
         return JSON  # nearly every request; no ranking needed
@@ -160,21 +160,21 @@ def _quality(parameters: list[str]) -> float:
 
 
 def _facts(body: bytes) -> dict[str, Any]:
-    """The members of a stored answer but for values and labels; values are numbers and end at the first bracket."""
+    """The members of a stored answer except values and labels. The values are numbers, and end at the first bracket."""
     before, begin, after = body.partition(_VALUES)
     facts: dict[str, Any] = orjson.loads(before + begin + after[after.index(b"]") :])
     return {name: fact for name, fact in facts.items() if name not in {"values", "labels"}}
 
 
 def _npz(answer: StoredAnswer) -> bytes:
-    """`values`; `sigma`, `grid` and `half_width_95`, of no dimension or by item; and `answer`, the facts as JSON."""
+    """An npz of `values`, of `sigma`, `grid` and `half_width_95` (scalars or by item), and of the facts as JSON."""
     facts = _facts(answer.body)
     members = {"values": answer.values(), **{name: np.array(facts[name], dtype=np.float64) for name in _NUMBERS}}
     return npz_of({**members, "answer": np.array(orjson.dumps(facts).decode())})
 
 
 def npz_of(members: Mapping[str, NDArray[Any]]) -> bytes:
-    """Arrays by name in one body, as they are: the same arrays give the same bytes."""
+    """Arrays by name in one uncompressed body. The same arrays give the same bytes."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:  # not np.savez, which writes the time of day into it
         for name, array in members.items():
@@ -189,7 +189,7 @@ def _array(values: NDArray[np.generic]) -> bytes:
 
 
 def _arrow(answer: StoredAnswer) -> bytes:
-    """One column, `value`; the schema's metadata has the numbers and `axes` by name, and all facts as `answer`."""
+    """One column, `value`. The schema's metadata has the numbers and `axes` by name, and all facts as `answer`."""
     import pyarrow as pa  # noqa: PLC0415 - a start does not need it; `service.run.serve` imports it when it is over
 
     facts = _facts(answer.body)

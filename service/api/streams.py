@@ -1,4 +1,4 @@
-"""Places of streams of events, by principal: one that opens many of them takes none from another."""
+"""Places of streams of events, by principal, so that one who opens many streams takes no place from another."""
 
 from collections import Counter
 from collections.abc import AsyncIterator

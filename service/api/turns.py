@@ -1,9 +1,9 @@
 """The turns in which requests begin: a few in each round of the event loop, principals one after the other.
 
-A thousand connections that one principal opens together are a thousand requests in one round of the event loop, and
-everything that comes meanwhile would wait for all of them. Those beyond a few wait here, before anything of them is
-worked on, and each round begins one of every principal in turn. Requests with credentials that this process does not
-know share the turns of one principal, those without a credential the turns of another, and those of a probe of a third.
+A thousand connections that one principal opens together are a thousand requests in one round of the event loop, and all
+other requests would wait for them. So only a few begin in each round, and the others wait here before any work. Each
+round begins one request of every principal in turn. Three groups of requests share the turns of one principal each:
+those with credentials that this process does not know, those without a credential, and probes.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import Final
 
 BEGUN_MAX: Final = 4
-"""The number of requests that begin in one round: of a few milliseconds, with the first steps of all of them."""
+"""How many requests begin in one round; the first steps of all of them take a few milliseconds."""
 
 STRANGERS: Final = "strangers"
 """The principal of all credentials that this process does not know."""
@@ -27,7 +27,7 @@ class Turns:
         self._round: asyncio.Handle | None = None
 
     async def wait(self, owner_of: Callable[[], Hashable]) -> None:
-        """Wait until a request may begin; `owner_of` is asked for its principal only where it has to wait."""
+        """Wait until a request may begin. `owner_of`, which gives its principal, is called only if it has to wait."""
         if self._round is None:
             self._round = asyncio.get_running_loop().call_soon(self._next_round)
         if self._begun < self._begun_max and not self._waiting:

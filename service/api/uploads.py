@@ -1,9 +1,8 @@
-"""An upload on its way in: its type is checked, then it is spooled, to memory while small and to a nameless file after.
+"""An upload on its way in: its type is checked, then it is spooled, to memory while small and else to a nameless file.
 
-All uploads and exports share one bound of memory. An upload whose reading has no room yet waits, without a thread.
-How much may come is counted by `service.api.middleware.request_limits.RequestLimits`; of a body in gzip, what it
-unpacks to is counted here, so that a small body cannot become a large file. All bytes are counted in `Spools` before
-they are written.
+All uploads and exports share one bound of memory. An upload that must wait for memory before it is read waits without a
+thread. `RequestLimits` counts how many bytes come. Of a body in gzip the unpacked bytes are counted here, so that a
+small body cannot become a large file. All bytes are counted in `Spools` before they are written.
 """
 
 import asyncio
@@ -63,7 +62,7 @@ Delimiter = Literal[",", ";", "\t", "|"]
 class Upload:
     """A whole body: its media type without parameters, its bytes, rewound, and its idempotency key, if it has one.
 
-    `bounds` are those of its reading, for which memory is held.
+    `bounds` are the bounds of reading it, for which memory is held.
     """
 
     content_type: str
@@ -125,7 +124,10 @@ def _spool_file() -> Iterator[BinaryIO]:
 
 
 async def _receive(request: Request, caller: Principal, target: BinaryIO, spool: Spool) -> None:
-    """The whole body, rewound. Raises InvalidRequest for one that is not as long as declared, and as `spooled`."""
+    """Write the whole body to `target`, and rewind.
+
+    Raises InvalidRequest for a wrong length, and what `spooled` raises.
+    """
     waiting: list[bytes] = []
     size = taken = 0
     async for chunk in request.stream():
@@ -172,7 +174,7 @@ async def held(transfers: Transfers, principal: UUID, held_bytes: int, *, patien
 def unpack(source: BinaryIO, target: BinaryIO, spool: Spool, *, bytes_max: int) -> None:
     """Unpack gzip, piece by piece, and rewind.
 
-    Raises InvalidRequest, a 413 above `bytes_max` unpacked bytes, and as `spooled` for the disk.
+    Raises InvalidRequest, a 413 above `bytes_max` unpacked bytes, and what `spooled` raises for the disk.
     """
     try:
         with GzipFile(fileobj=source, mode="rb") as packed:
@@ -191,7 +193,7 @@ def unpack(source: BinaryIO, target: BinaryIO, spool: Spool, *, bytes_max: int) 
 
 
 def names_in(text: str) -> dict[str, str | None]:
-    """The names of an upload's parameter `columns`. Raises InvalidRequest."""
+    """The columns' names by the upload's parameter `columns`. Raises InvalidRequest."""
     if not text:
         return {}
     try:
@@ -250,7 +252,7 @@ class UploadOptions:
 Options = Annotated[UploadOptions, Depends(at_once(UploadOptions))]
 
 REPEATED = "Idempotent-Replayed"
-"""The response header of an upload that an earlier request has stored."""
+"""The response header that says that an earlier request has stored the upload."""
 
 
 def _body(content_types: Sequence[str]) -> dict[str, Any]:

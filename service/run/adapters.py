@@ -62,7 +62,10 @@ start_log = logging.getLogger("sparing.start")
 
 _NS_PER_MS: Final = 1_000_000
 _SCHEDULED_PERCENT: Final = 95
-"""The part of a request's deadline within which the schedule lets its response leave; the rest is margin."""
+"""The percentage of a request's deadline within which the schedule has its response leave.
+
+The rest is for its arrival.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """One kept HTTP/1.1 connection to another process, for one exchange at a time.
 
-httptools and an asyncio protocol: a general client of HTTP costs several times what a sparse count does
+It is an asyncio protocol with httptools, because a general HTTP client takes several times as long as a sparse count
 (docs/decisions/0025-one-owner-for-each-dataset.md has the figures).
 """
 
@@ -13,18 +13,21 @@ import httptools
 from service.api.forwarding.request_head import RawHeaders
 
 BUFFERED_BYTES_MAX: Final = 256 * 1024
-"""When so much of a response waits to be taken, no more of it is read."""
+"""How many bytes of a response may wait to be taken; beyond that no more is read."""
 
 SILENCE_MS: Final = 10_000
-"""How long the other end's machine may acknowledge nothing."""
+"""How long the machine at the other end may acknowledge nothing."""
 
 
 class ConnectionLost(Exception):
-    """The connection ended before the response was whole, or what came on it is not the one response awaited."""
+    """The connection ended before the response was whole, or brought something other than the response awaited."""
 
 
 class PeerConnection(asyncio.Protocol):
-    """A connection: write a request, await `head`, then `take` until the response is whole, and `begin` anew."""
+    """A connection.
+
+    To use it, write a request, await `head`, then `take` until the response is whole, and `begin` again.
+    """
 
     def __init__(self) -> None:
         self.is_lost = self._is_broken = False
@@ -34,7 +37,7 @@ class PeerConnection(asyncio.Protocol):
         self.begin()
 
     def begin(self) -> None:
-        """Be ready for the next response."""
+        """Get ready for the next response."""
         self._parser = httptools.HttpResponseParser(self)
         self._headers: RawHeaders = []
         self._parts: list[bytes] = []
@@ -49,7 +52,7 @@ class PeerConnection(asyncio.Protocol):
     # The request
 
     def write(self, data: bytes) -> None:
-        """Send, now or as soon as the other end takes it."""
+        """Send data, now or as soon as the other end takes it."""
         if self._transport is not None and not self.is_lost:
             self._transport.write(data)
 
@@ -77,7 +80,7 @@ class PeerConnection(asyncio.Protocol):
         return data, self.is_whole
 
     def close(self) -> None:
-        """End the connection at once; the other end sees its client leave."""
+        """End the connection at once; to the other end its client leaves."""
         self.is_lost = True
         if self._transport is not None:
             self._transport.abort()
@@ -86,7 +89,7 @@ class PeerConnection(asyncio.Protocol):
     # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It is open."""
+        """Note that the connection is open."""
         self._transport = cast(asyncio.Transport, transport)
         wire: socket.socket = transport.get_extra_info("socket")
         wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -95,7 +98,7 @@ class PeerConnection(asyncio.Protocol):
         wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE_MS)
 
     def data_received(self, data: bytes) -> None:
-        """Part of the response. A byte that comes when none is awaited, or a second response, breaks the connection."""
+        """Read part of the response. Bytes when no response is awaited, or a second response, break the connection."""
         self._is_broken |= self.is_whole
         try:
             self._parser.feed_data(data)
@@ -109,7 +112,7 @@ class PeerConnection(asyncio.Protocol):
         self._news.set()
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """The connection is over, whatever ended it."""
+        """Note that the connection is over, for whatever reason."""
         self.is_lost = True
         self._writable.set()
         self._news.set()
@@ -125,24 +128,24 @@ class PeerConnection(asyncio.Protocol):
     # Called by the parser
 
     def on_message_begin(self) -> None:
-        """A response begins: the first."""
+        """Note that a response begins; only one may."""
         self._is_broken |= self.is_whole
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One more header."""
+        """Keep one more header."""
         self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        """The body begins."""
+        """Note that the head is whole, and the body begins."""
         self._has_head = True
 
     def on_body(self, data: bytes) -> None:
-        """Part of the body."""
+        """Keep part of the body."""
         self._parts.append(data)
         self._waiting_bytes += len(data)
 
     def on_message_complete(self) -> None:
-        """The response is whole."""
+        """Note that the response is whole."""
         self.is_whole, self.is_kept_alive = True, self._parser.should_keep_alive()
 
     # Within

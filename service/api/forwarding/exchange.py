@@ -1,7 +1,7 @@
-"""Sends a request to another process, with a head made anew, and streams the response back.
+"""Sends a request to another process, with a new head, and streams the response back.
 
-The process at an address must first prove that it is the replica that is meant: requests bear API keys, and the
-address may be another process' by now, or mean another machine there.
+The process at an address must first prove that it is the replica that is meant. Requests bear API keys, and the address
+may belong to another process by now, or mean another machine here.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _NOT_STARTED: Final = NOT_STARTED.lower().encode()
 _FOR_ONE_HOP: Final = frozenset(
     {b"connection", b"keep-alive", b"trailer", b"transfer-encoding", b"upgrade", b"x-request-id", HOP_HEADER}
 )
-"""The headers of a response that each process writes by itself, and the id of the hop."""
+"""The headers of a response that each process writes by itself, and that of the hop's id."""
 
 
 class UnexpectedReplica(Exception):
@@ -40,11 +40,14 @@ class UnexpectedReplica(Exception):
 
 
 class UnexpectedReply(Exception):
-    """A reply does not repeat the id of the request that waits for it."""
+    """A reply does not repeat the id of its request."""
 
 
 class Body:
-    """A request's body on its way, of which the beginning is kept: a replica that has not begun it may be replaced."""
+    """A request's body on its way.
+
+    Its beginning is kept, so that another replica can take over before one has begun.
+    """
 
     def __init__(self, receive: Receive) -> None:
         self.receive = receive
@@ -54,7 +57,7 @@ class Body:
 
     @property
     def is_replayable(self) -> bool:
-        """Tell whether all that was taken is kept."""
+        """Tell whether everything that was taken is kept."""
         return self._kept_bytes <= KEPT_BYTES_MAX
 
     async def take(self) -> bytes | None:
@@ -83,7 +86,7 @@ class Body:
 
 
 class ForwardingClient:
-    """Keeps connections to other replicas. Belongs to one event loop."""
+    """Sends requests to other replicas over kept connections. Belongs to one event loop."""
 
     def __init__(
         self,
@@ -97,10 +100,10 @@ class ForwardingClient:
         self._idle = IdleConnections(clock)
 
     async def carry(self, replica: ReplicaAddress, principal: UUID, scope: Scope, body: Body, send: Send) -> bool:
-        """Have `replica` answer. False when it has not started with the request, and `body` can be rewound.
+        """Have `replica` answer. False when it has not started with the request, so that `body` can be rewound.
 
-        Raises Unavailable when it may have started and did not answer, or when the reply is not the one to this
-        request, and what `head_of` raises. A response that breaks off has no end.
+        Raises Unavailable when `replica` may have started but did not answer, or when the reply belongs to another
+        request. Raises what `head_of` raises. A response that breaks off stays without an end.
         """
         head, key = head_of(scope), (replica.id, principal)
         wire = await self._wire(replica, key)
@@ -185,7 +188,10 @@ class ForwardingClient:
 
 
 async def _relay(wire: PeerConnection, send: Send) -> None:
-    """Pass the body on. Raises ConnectionLost, and DeliveryFailed when the client does not take it in time."""
+    """Pass the response's body on.
+
+    Raises ConnectionLost, and DeliveryFailed when the client does not take it in time.
+    """
     is_last = False
     while not is_last:
         data, is_last = await wire.take()
@@ -198,7 +204,7 @@ async def _relay(wire: PeerConnection, send: Send) -> None:
 
 @contextmanager
 def _sending(wire: PeerConnection, body: Body, *, body_bytes: int | None) -> Iterator[None]:
-    """Send the body while the block runs, and end the connection when the client leaves."""
+    """Send the body while the block runs, and end the connection if the client leaves."""
     sending = asyncio.ensure_future(_send(wire, body, body_bytes=body_bytes))
     try:
         yield
@@ -207,7 +213,7 @@ def _sending(wire: PeerConnection, body: Body, *, body_bytes: int | None) -> Ite
 
 
 async def _send(wire: PeerConnection, body: Body, *, body_bytes: int | None) -> None:
-    """Send a body of that length, or of any length in chunks of our own; one of another length ends the connection."""
+    """Send a body of `body_bytes`; a body of any other length ends the connection. None means any length, in chunks."""
     sent_bytes = 0
     while (data := await body.take()) is not None:
         sent_bytes += len(data)

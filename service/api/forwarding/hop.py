@@ -1,7 +1,7 @@
-"""The seal of a forwarded request: its sender has the pepper, and these are the bytes that it sent.
+"""The seal of a forwarded request. It shows that its sender has the pepper, and sent exactly these bytes.
 
-The seal covers the whole head and the replica that it is meant for. The owner makes the head again from what it has
-parsed, and runs nothing that the seal does not fit; its reply repeats the id of the request.
+The seal covers the whole head and the replica for which it is meant. The owner makes the head again from what it has
+parsed, and runs nothing that the seal does not fit. Its reply repeats the id of the hop.
 """
 
 import os
@@ -18,7 +18,7 @@ from service.ledger.model.rows import ReplicaAddress
 from service.writer.replication.ownership import Ownership
 
 CONNECTION: Final = "connection"
-"""The place in a request's state of the `ConnectionState`, where the server keeps one."""
+"""The place of the `ConnectionState` in a request's state, if the server keeps one."""
 
 _HOP: Final = re.compile(rb"([0-9a-f]{32})\.([0-9a-f]{64})")
 _ID_BYTES: Final = 16
@@ -44,7 +44,7 @@ def sealed(head: RequestHead, hop_id: bytes, owner: ReplicaAddress, ownership: O
 
 
 def sealed_id(scope: Scope, ownership: Ownership) -> bytes | None:
-    """The id of a request that another process has sealed for this one; None where no seal fits what was parsed."""
+    """The hop's id of a request that another process has sealed for this one; None if no seal fits the head."""
     hops = _hops(scope)
     found = _HOP.fullmatch(hops[0]) if len(hops) == 1 else None
     if found is None:
@@ -58,19 +58,19 @@ def sealed_id(scope: Scope, ownership: Ownership) -> bytes | None:
 
 
 def is_on_a_hop(scope: Scope) -> bool:
-    """Tell whether a request bears a seal, fitting or not, or comes on a connection that carries such alone."""
+    """Tell whether a request bears a seal, valid or not, or comes on a connection for sealed requests alone."""
     connection: ConnectionState | None = scope["state"].get(CONNECTION)
     return (connection is not None and connection.is_of_a_replica) or HOP_HEADER in dict(scope["headers"])
 
 
 def echo(scope: Scope) -> dict[str, str]:
-    """The header of a reply that repeats the id of a request, as it came; empty for a request without one."""
+    """The header by which a reply repeats the hop's id of a request; empty for a request without one."""
     found = _HOP.fullmatch(next(iter(_hops(scope)), b""))
     return {} if found is None else {HOP_HEADER.decode(): found[1].decode()}
 
 
 def repeating(hop_id: bytes, send: Send) -> Send:
-    """A `send` whose reply repeats the id."""
+    """A `send` whose reply repeats the hop's id."""
 
     async def repeat(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -81,7 +81,7 @@ def repeating(hop_id: bytes, send: Send) -> Send:
 
 
 def is_reply(headers: list[tuple[bytes, bytes]], hop_id: bytes) -> bool:
-    """Tell whether a reply is the one to the request with this id."""
+    """Tell whether a reply is the one to the request with this hop's id."""
     return [value for name, value in headers if name == HOP_HEADER] == [hop_id]
 
 

@@ -1,6 +1,6 @@
 """Connections to other processes between two requests; each carries the requests of one principal only.
 
-If a reply were ever taken for another's, it would be another of the same principal.
+So a reply to the wrong request could only be a reply to the same principal.
 """
 
 from collections.abc import Callable
@@ -10,12 +10,12 @@ from uuid import UUID
 from service.api.forwarding.connection import PeerConnection
 
 IDLE_S: Final = 3.0
-"""Uvicorn ends a connection on which nothing has come for five seconds; an older one is not used again."""
+"""A connection kept for longer is not used again: uvicorn ends one on which nothing has come for five seconds."""
 KEPT_MAX: Final = 512
-"""The number of connections that are kept; beyond it the one that was put back first is closed."""
+"""How many connections are kept; beyond that the one that was put back first is closed."""
 
 ConnectionKey = tuple[UUID, UUID]
-"""The replica that a connection leads to, and the principal whose requests it carries."""
+"""The replica to which a connection leads, and the principal whose requests it carries."""
 
 
 class IdleConnections:
@@ -28,7 +28,7 @@ class IdleConnections:
         self._of: dict[ConnectionKey, list[PeerConnection]] = {}
 
     def put(self, key: ConnectionKey, connection: PeerConnection) -> None:
-        """Keep one, and close those that are too old or too many."""
+        """Keep a connection, and close those that are too old or too many."""
         self._since[connection] = key, self._clock()
         self._of.setdefault(key, []).append(connection)
         while len(self._since) > KEPT_MAX or not self._is_fresh(next(iter(self._since))):
@@ -37,7 +37,7 @@ class IdleConnections:
             oldest.close()
 
     def take(self, key: ConnectionKey) -> PeerConnection | None:
-        """The one that was put back last, if it can still be used."""
+        """The connection of this key that was put back last, if it can still be used."""
         while connections := self._of.get(key):
             connection = connections[-1]
             is_fresh = self._is_fresh(connection)

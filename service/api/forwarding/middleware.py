@@ -1,11 +1,10 @@
 """Requests that concern one dataset go to the process that owns it (`service.writer.replication.ownership`).
 
-A request concerns the dataset that its caller is bound to, or else the one that its path names. It is forwarded at most
-once, with a head made anew and its body as it came. The receiver asks again for the key, the rate limit and everything
-else, so that the process in between is trusted with nothing; a caller that is not known is answered here, like
-everywhere.
+A request concerns the dataset to which its caller is bound, or else the one that its path names. It is forwarded at
+most once, with a new head and its body as it came. The receiver checks the key, the rate limit and everything else
+again, so that it need not trust the process in between. An unknown caller is answered here, as in every process.
 
-This layer stands outside the release slots: a response is held by the owner, and passed on when it comes.
+This layer stands outside the release slots: the owner holds a response, which is passed on when it comes.
 """
 
 import asyncio
@@ -34,16 +33,19 @@ from service.writer.replication.ownership import Ownership
 T = TypeVar("T")
 
 METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
-"""Other methods have no route: each process refuses them by itself."""
+"""The methods that are forwarded. Others have no route: each process refuses them by itself."""
 PAUSES_S: Final = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
-"""Before each attempt: an owner that leaves refuses a moment before its lease is released."""
+"""The pause before each attempt: an owner that leaves refuses requests a moment before its lease is released."""
 _CONCERNED: Final = "/v1/"
-"""Outside of it are the probes and the description, of which each process has its own."""
+"""The beginning of the paths that are forwarded.
+
+Others are probes, pages and the description, which each process has.
+"""
 _NAMED: Final = re.compile(r"/v1/datasets/([^/\0]+)(?:/[^\0]*)?", re.DOTALL)
 
 
 class Forwarding:
-    """Forwards what another process owns, refuses what has no owner, and leaves the rest to the layers within."""
+    """Forwards a request whose owner is another process, refuses one without an owner, and passes on all others."""
 
     def __init__(
         self, app: ASGIApp, *, replica: Replica, ownership: Ownership, telemetry: Telemetry = NULL_TELEMETRY
@@ -54,7 +56,7 @@ class Forwarding:
         self._claims: dict[int, asyncio.Future[ReplicaAddress]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Leave it to the layers within, or answer. Nothing is run on another process' connection without its seal."""
+        """Forward, refuse or pass on a request. On a connection of another process nothing is run without its seal."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
         elif is_on_a_hop(scope):
@@ -72,7 +74,7 @@ class Forwarding:
             await self._pass(scope, receive, send, is_last_hop=False)
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send, *, is_last_hop: bool) -> None:
-        """Leave it to the layers within, to another process or to none."""
+        """Pass a request on to the layers within, or to the owner, or refuse it without an owner."""
         if scope["method"] not in METHODS:
             await self.app(scope, receive, send)
             return
@@ -101,7 +103,7 @@ class Forwarding:
         receive: Receive,
         send: Send,
     ) -> None:
-        """Have the owner answer; where it does not even start, the next owner, which may be this process."""
+        """Have the owner answer. If it has not started, ask the next owner, which may be this process."""
         body = Body(receive)
         scope["state"][COUNTED_AS] = FORWARDED
         try:
@@ -123,13 +125,13 @@ class Forwarding:
         await self.app(scope, body.receive, send)
 
     async def _caller(self, scope: Scope) -> Principal | None:
-        """The request's principal; None for a stranger, and where no dataset can be concerned."""
+        """The request's principal; None for a stranger, and for a path that concerns no dataset."""
         if not scope["path"].startswith(_CONCERNED):
             return None
         return await authenticated(Request(scope), self._replica)
 
     async def _concerned(self, scope: Scope, caller: Principal) -> DatasetRecord | None:
-        """The one dataset that a caller's request concerns; None for what concerns none or all."""
+        """The one dataset that a caller's request concerns; None if it concerns none or all."""
         named = _NAMED.fullmatch(scope["path"])
         name = caller.dataset or (named and named[1])
         if not name:
@@ -141,7 +143,7 @@ class Forwarding:
             return None
 
     async def _claim(self, dataset_id: int, scope: Scope) -> ReplicaAddress:
-        """The owner as the store has it; concurrent requests share one claim. Raises StoreUnavailable, Unavailable."""
+        """The owner by the store. Concurrent requests share one claim. Raises StoreUnavailable, Unavailable."""
         claim = self._claims.get(dataset_id)
         if claim is None:
             claim = asyncio.ensure_future(self._in_owners(scope, None, partial(self._ownership.claim, dataset_id)))
@@ -151,7 +153,7 @@ class Forwarding:
 
     @staticmethod
     async def _in_owners(scope: Scope, owner: Hashable, work: Callable[[], T]) -> T:
-        """Work in a thread of the place of owners."""
+        """Do work in a thread of the place `owners`."""
         return await current_places(Request(scope)).owners.run(owner, work)
 
     def _claimed(self, dataset_id: int, claim: "asyncio.Future[ReplicaAddress]") -> None:
@@ -160,7 +162,7 @@ class Forwarding:
             claim.exception()  # the requests that waited may have gone
 
     def _greeting(self, scope: Scope, challenge: bytes) -> PlainTextResponse:
-        """The proof that this process is its replica. From now on the connection carries forwarded requests alone."""
+        """The proof that this process is its replica. After it the connection carries forwarded requests alone."""
         connection: ConnectionState | None = scope["state"].get(CONNECTION)
         if connection is not None:
             connection.is_of_a_replica = True

@@ -1,6 +1,6 @@
-"""The head of a request as one process sends it to another: made anew from what this one has understood.
+"""The head of a request as one process sends it to another: made anew from what this process has understood.
 
-A header that the service does not read is left out, and `Connection` names none of those that it does read. So nothing
+Headers that the service does not read are left out, and `Connection` names none of those that it does read. So nothing
 that a client writes decides where a request ends.
 """
 
@@ -18,16 +18,16 @@ HEADERS_READ: Final = frozenset(
     b"accept accept-encoding authorization content-encoding content-type cookie host idempotency-key if-none-match"
     b" sec-fetch-site x-sparing-request".split()
 )
-"""The request headers that the service reads, beside those of `HEADERS_MADE`; all of them in the one list there is."""
+"""The request headers that the service reads, beside those of `HEADERS_MADE`. No other place lists them."""
 
 REPLY_TO: Final = b"sparing-reply-to"
-"""The header of a word by which a client knows the reply to its request; the process that it reached repeats it."""
+"""The header of a word by which a client recognises the reply to its request. The process that it asked repeats it."""
 
 HEADERS_MADE: Final = frozenset({b"content-length", REPLY_TO, b"transfer-encoding", b"x-request-id"})
 """The headers that each process writes by itself: the framing of the body, the request's id, and the client's word."""
 
 HOP_HEADER: Final = b"x-sparing-hop"
-"""The header by which one process shows another that it sends this very request (`service.api.forwarding.hop`)."""
+"""The header by which one process proves to another that it sends this request (`service.api.forwarding.hop`)."""
 
 RawHeaders = list[tuple[bytes, bytes]]
 
@@ -37,7 +37,7 @@ _VALUES: Final = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestHead:
-    """A request line, the headers to pass on, and the length of the body, None where it comes in chunks.
+    """A request line, the headers to pass on, and the length of the body, which is None if it comes in chunks.
 
     `dropped` is the number of headers that are not passed on.
     """

@@ -1,4 +1,4 @@
-"""The last part of a query's way, in drills only: an answer that goes out in pieces, with a failpoint after each."""
+"""The last step of a query in drills: its answer goes out in pieces, with a failpoint after each piece."""
 
 import asyncio
 from typing import Final
@@ -11,13 +11,13 @@ _FLUSH_S: Final = 0.002
 
 
 class ChaosMiddleware:
-    """Hands the answer to a query over as headers and two halves; each is on the wire before its point is reached."""
+    """Sends the answer to a query as headers and two halves. Each is on the wire before its failpoint is reached."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on; cut up what is sent in answer to a query."""
+        """Pass a request on, and cut the answer to a query into pieces."""
         if scope["type"] != "http" or not scope["path"].endswith("/queries") or scope["method"] != "POST":
             await self.app(scope, receive, send)
             return

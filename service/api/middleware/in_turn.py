@@ -32,7 +32,7 @@ class InTurn:
 
 
 def owner_of(request: Request) -> Hashable:
-    """Give the principal whose turns a request shares, as far as this process knows it."""
+    """Give the principal whose turns a request shares, as far as this process knows the principal."""
     try:
         credential = credential_of(request, current_replica(request))
     except Refusal:

@@ -1,9 +1,9 @@
 """The clock by which responses leave: one timer for all that wait, set to absolute instants.
 
-`asyncio.sleep` is no such clock. An event loop waits in epoll for whole milliseconds, counted from when it begins to
-wait, which is when the work ended: a response would leave a whole number of milliseconds after the end of its work, and
-so tell how long the work took. A timerfd stands at an absolute instant of the monotonic clock and wakes the loop like
-any other file descriptor, whichever loop it is.
+`asyncio.sleep` is no clock for this. An event loop waits in epoll for whole milliseconds, counted from when the wait
+begins, which is when the work ended. So a response would leave a whole number of milliseconds after the end of its
+work, and tell how long the work took. A timerfd is set to an absolute instant of the monotonic clock, and wakes any
+kind of event loop like every other file descriptor.
 """
 
 import asyncio
@@ -27,16 +27,17 @@ class Alarm(Protocol):
     """Rings once at an absolute instant, in the running event loop."""
 
     def set(self, instant_ns: int, ring: Callable[[], None]) -> None:
-        """Ring at `instant_ns` of the monotonic clock, and not at the instant set before; at once if it has passed."""
+        """Ring at `instant_ns` of the monotonic clock, or at once if it has passed. Replaces the instant set before."""
 
     def clear(self) -> None:
-        """Do not ring, and let go of the event loop."""
+        """Do not ring, and release the event loop."""
 
 
 class ReleaseClock:
-    """Wakes its waiters in the order of their instants, and those of one instant in the order they came.
+    """Wakes its waiters in the order of their instants.
 
-    Belongs to one event loop at a time; with no waiter it belongs to none.
+    Waiters for one instant are woken in the order in which they came. Belongs to one event loop at a time; with no
+    waiter it belongs to none.
     """
 
     def __init__(self, alarm: Alarm, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
@@ -72,7 +73,7 @@ class TimerFd:
     """A Linux timerfd, watched by the running loop while it is set."""
 
     def __init__(self) -> None:
-        """Open it. Raises OSError where the kernel will not."""
+        """Open the timer. Raises OSError where the kernel refuses."""
         self._timer = _create()
         self._loop: asyncio.AbstractEventLoop | None = None
         weakref.finalize(self, os.close, self._timer)
@@ -86,7 +87,7 @@ class TimerFd:
         _set_time(self._timer, instant_ns)
 
     def clear(self) -> None:
-        """Let the loop go. A timer that has rung stays silent until it is set again."""
+        """Release the loop. A timer that has rung stays silent until it is set again."""
         if self._loop is not None:
             self._loop.remove_reader(self._timer)
             self._loop = None
@@ -100,13 +101,13 @@ class TimerFd:
 
 
 class LoopTimer:
-    """The event loop's own timer, where there is no timerfd: as exact as the loop's poll, which elsewhere is exact."""
+    """The event loop's own timer, for systems without a timerfd, where it is as exact as the loop's poll."""
 
     def __init__(self) -> None:
         self._handle: asyncio.TimerHandle | None = None
 
     def set(self, instant_ns: int, ring: Callable[[], None]) -> None:
-        """Ring at `instant_ns`, by a clock that may differ from the loop's in its origin."""
+        """Ring at `instant_ns` of the monotonic clock, whose origin may differ from that of the loop's clock."""
         self.clear()
         wait_s = (instant_ns - time.monotonic_ns()) / _NS_PER_S
         self._handle = asyncio.get_running_loop().call_later(max(wait_s, 0), ring)

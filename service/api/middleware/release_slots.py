@@ -1,13 +1,13 @@
-"""The instants at which responses leave, and the layer that holds each until its own.
+"""The instants at which responses leave, and the layer that holds each response until its own.
 
-The layer stands outside everything that makes a response, so that no outcome can leave by another way: an answer, a
-refusal, a replay and an incident pass here alike.
+The layer stands outside everything that makes a response, so that every outcome passes it: an answer, a refusal, a
+replay and an incident alike.
 
 Instants are whole multiples of the slot's length on the monotonic clock. A response whose request has a place in the
-schedule leaves when its reservation ends (`admission.schedule`). Every other held response, a refusal before
-anything was reserved or a read by an individual, leaves a fixed time after its request was whole. A response
-that is not ready by then leaves when twice its delay is over, or four times, or eight: of how late it was, an observer
-sees the number of doublings. All numbers are ns.
+schedule leaves when its reservation ends (`admission.schedule`). Every other held response leaves a fixed time after
+its request was whole: a refusal before anything was reserved, or a read by an individual. A response that is not ready
+by then leaves after twice its delay, or four times, or eight. An observer thus sees only the number of doublings, not
+how late the response was. All numbers are ns.
 """
 
 import logging
@@ -30,7 +30,7 @@ class Slots:
     length_ns: int
 
     def after(self, whole_ns: int, held_ns: int) -> int:
-        """The beginning of a slot that is nearest to `held_ns` after `whole_ns`, or to a slot where that is longer."""
+        """The beginning of a slot nearest to `held_ns` after `whole_ns`. The hold is at least one slot."""
         return self._at_or_after(whole_ns + max(held_ns, self.length_ns) - self.length_ns // 2)
 
     def late(self, *, arrived_ns: int, due_ns: int, now_ns: int) -> int:
@@ -48,41 +48,45 @@ log = logging.getLogger("sparing.slots")
 
 WINDOW_NS: Final = 60_000_000_000
 WINDOW_LATE_MAX: Final = 100
-"""The number of late responses within a window that is worth a line in the log, once."""
+"""How many late responses within a window are worth one line in the log."""
 
 
 def declare_public_work(scope: Scope, *tickets: Ticket) -> None:
-    """Attach the request's places in the schedule: its response leaves when the last ends, and frees its memory."""
+    """Attach the request's places in the schedule.
+
+    Its response leaves when the last of them ends, and frees their memory.
+    """
     scope["state"]["tickets"] = tickets
 
 
 def tickets_of(scope: Scope) -> Sequence[Ticket]:
-    """The tickets that were declared."""
+    """The tickets that were declared for a request."""
     tickets: Sequence[Ticket] = scope["state"].get("tickets", ())
     return tickets
 
 
 def declare_begun(scope: Scope, begun_ns: int) -> None:
-    """State when work on the request began in a free slot: its response is held from then on."""
+    """State when work on the request began in a free slot. Its response is held from that instant on."""
     scope["state"]["begun_ns"] = begun_ns
 
 
 HELD_NS: Final = 10_000_000
-"""How long a response is held for which no slots were reserved: an analyst's, a stranger's, a probe's."""
+"""How long the response to an analyst, a stranger or a probe is held if no slots were reserved for it."""
 
 OWN_HELD_NS: Final = 50_000_000
-"""The hold of a read or an act of an individual or an auditor, which is in no analyst's schedule."""
+"""How long the response to an individual or an auditor is held, which is in no analyst's schedule."""
 
 
 PROBES: Final = frozenset({"/livez", "/readyz"})
-"""Paths of an operator's probes, which wait for no reservation."""
+"""The paths of an operator's probes, whose responses wait for no reservation."""
 
 
 class ReleaseSlots:
     """Holds every response but a curator's until its instant.
 
-    A response without a reservation is held from the end of the reservation in which its request comes, and leaves
-    within none. Pages that need no key are held alike: while a query is worked on, the event loop is late for all.
+    A response without a reservation is held from the end of the reservation in which its request came, and does not
+    leave during another one. Pages that need no key are held too: while a query is worked on, the event loop is late
+    for all.
     """
 
     def __init__(
@@ -94,14 +98,14 @@ class ReleaseSlots:
         telemetry: Telemetry,
         free_from_ns: Callable[[int], int] = lambda instant_ns: instant_ns,
     ) -> None:
-        """`free_from_ns` tells of an instant the end of the reservation that it lies in, or the instant itself."""
+        """`free_from_ns` gives, for an instant, the end of the reservation that contains it, or the instant itself."""
         self.app = app
         self.slots, self.clock, self.telemetry = slots, clock, telemetry
         self._free_from_ns = free_from_ns
         self._window_ns, self._window_late = -WINDOW_NS, 0
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Note when the request came, and let the response begin when it is due. Nothing is left to do after that."""
+        """Note when the request came, and let the response begin when it is due."""
         if scope["type"] != "http":
             return self.app(scope, receive, send)
         arrived_ns = whole_ns = self.clock.now_ns()
@@ -121,7 +125,10 @@ class ReleaseSlots:
         return self.app(scope, receive_timed, send_at_instant)
 
     async def _hold(self, scope: Scope, arrived_ns: int, whole_ns: int) -> None:
-        """Wait until the response is due, or for the instant of a late one; a curator's is not held."""
+        """Wait until the response is due, or if that has passed until the instant of a late one.
+
+        A curator's is not held.
+        """
         principal: Principal | None = scope["state"].get("principal")
         if principal is not None and principal.role == "curator":
             return
@@ -145,7 +152,7 @@ class ReleaseSlots:
             await self.clock.until(free_ns)
 
     def _count_late(self, now_ns: int) -> None:
-        """Log that many responses are late, once in each window."""
+        """Count a late response, and log once in each window that many are late."""
         if now_ns - self._window_ns >= WINDOW_NS:
             self._window_ns, self._window_late = now_ns, 0
         self._window_late += 1

@@ -1,16 +1,16 @@
-"""The outermost layer: a request gets an id and is counted, or is refused as too late, and its response is seen off.
+"""The outermost layer: it names and counts each request, or refuses it during a drain, and completes its response.
 
-A caller may tell which reply is to which of its requests by a word in a header of ours, which the response repeats:
-proxies write over the id of a request, and leave that word as it is.
+A caller can recognise the reply to a request by a word in a header of our own, which the response repeats. Proxies
+overwrite the id of a request, and leave that word as it is.
 
-It is one layer and not four: it looks at the headers once, and a message passes one `send`. Requests are counted by the
-template of their path, because a path may hold the key of an individual. A process that ends says so: accepted requests
-are answered, and every response then closes its connection.
+This is one layer and not four, so that the headers are looked at once and a message passes one `send`. Requests are
+counted by the template of their path, because a path may hold the key of an individual. While a process drains, it
+answers accepted requests, and every response then closes its connection.
 
-Large bodies leave in pieces, each when the client has taken the one before, and within a bounded time. A server that is
-given a body whole keeps what the client does not read in a buffer of its own, for as long as the connection lasts, and
-what the request was admitted for no longer counts it. Piece by piece the body stays with the request, whose memory is
-counted until the last piece has left (`service.writer.admission.admission`).
+Large bodies leave in pieces, each when the client has taken the one before, and within a bounded time. Otherwise the
+server would keep a whole body in its own buffer for as long as the client does not read it, and the memory counted for
+the request would not include it. Piece by piece the body stays with the request, whose memory is counted until the last
+piece has left (`service.writer.admission.admission`).
 """
 
 import asyncio
@@ -31,17 +31,17 @@ from service.ledger.ports.telemetry import Telemetry
 PIECE_BYTES: Final = 2**16
 DELIVERY_S: Final = 30.0
 DELIVERED_BYTES_PER_S: Final = 2**20
-"""A client has `DELIVERY_S` to take a response, and a second more for so many bytes."""
+"""A client has `DELIVERY_S` to take a response, and a second more for each DELIVERED_BYTES_PER_S of its body."""
 
 NOT_STARTED: Final = "X-Not-Started"
-"""On a refusal: nothing of the request was worked on, and it may be sent elsewhere as it is."""
+"""The header of a refusal that says that no work has begun, so that the request may be sent elsewhere as it is."""
 
 UNMATCHED: Final = "unmatched"
 FORWARDED: Final = "forwarded"
 GREETING: Final = "greeting"
 UNSEALED: Final = "unsealed"
 COUNTED_AS: Final = "counted_as"
-"""The place in a request's state of the name under which it counts where no route answers it."""
+"""The place in a request's state of the name under which it is counted if no route answers it."""
 
 HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",
@@ -57,7 +57,7 @@ _WORD = re.compile(rb"[A-Za-z0-9_.-]{1,64}")
 
 
 class DrainState:
-    """Says that new requests are no longer taken. Set from a signal handler, read by every request."""
+    """Says whether new requests are refused. A signal handler sets it, and every request reads it."""
 
     def __init__(self, leaving: Callable[[], None] = lambda: None) -> None:
         """`leaving` is called when the drain begins, from a signal handler."""
@@ -71,14 +71,17 @@ class DrainState:
 
 
 class RequestContext:
-    """Receives what comes and sees off what leaves; in between the layers within have the word."""
+    """Gives each request its id, counts it, and completes its response; the layers within do everything else."""
 
     def __init__(self, app: ASGIApp, *, drain_state: DrainState, telemetry: Telemetry) -> None:
         self.app = app
         self.drain_state, self.telemetry = drain_state, telemetry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Name the request, as the caller does by a plain short word; pass it on, unless it comes too late."""
+        """Name the request, by the caller's id if that is a short plain word.
+
+        Pass it on, or refuse it during a drain.
+        """
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -124,7 +127,7 @@ class RequestContext:
 def dressed(headers: Iterable[tuple[bytes, bytes]], request_id: str, *, is_last: bool) -> list[tuple[bytes, bytes]]:
     """A response's own headers, then `HEADERS` but for those that it brought itself, then the request's id.
 
-    The last response of a connection says so.
+    With `is_last` a header says that the connection closes.
     """
     own = list(headers)
     names = {name for name, _ in own}
@@ -137,7 +140,10 @@ def dressed(headers: Iterable[tuple[bytes, bytes]], request_id: str, *, is_last:
 
 
 def _route_of(scope: Scope) -> str:
-    """The name that a layer gave, else `METHOD /template` of a route of ours; everything else is one name."""
+    """The name that a layer gave, else `METHOD /template` of one of our routes.
+
+    Every other request has one common name.
+    """
     named = scope["state"].get(COUNTED_AS)
     if named is not None:
         return str(named)
@@ -147,7 +153,7 @@ def _route_of(scope: Scope) -> str:
 
 
 class DeliveryFailed(ClientDisconnect):
-    """The client has not taken its response in time. A response that is not completed makes the server disconnect."""
+    """The client has not taken its response in time. The server disconnects, because the response is not complete."""
 
 
 async def deliver(message: Message, send: Send, *, within_s: float = DELIVERY_S) -> None:

@@ -1,8 +1,8 @@
 """The layers right around the router: an answer in any case, and bounds on what a request may take.
 
-All layers are plain ASGI. Starlette's `BaseHTTPMiddleware` hides disconnects and cancels the endpoint under it, which
-in the middle of a commit would leave an answer charged and unsent. A layer that has nothing left to do after the ones
-within is no coroutine: it returns theirs.
+All layers are plain ASGI. Starlette's `BaseHTTPMiddleware` hides disconnects and cancels the endpoint under it; in the
+middle of a commit that would leave an answer charged and unsent. A layer that has nothing to do after the layers within
+is no coroutine: it returns theirs.
 """
 
 import asyncio
@@ -28,27 +28,30 @@ log = logging.getLogger("sparing.uploads")
 T = TypeVar("T", bound=Hashable)
 
 REFUSED_AS: Final = "refused_as"
-"""The place in a request's state of the problem that the server found in it, before the application was asked."""
+"""The place in a request's state of the problem that the server found before it asked the application."""
 _REFUSED_HEADERS: Final = {"too-many-connections": {"Retry-After": "1", NOT_STARTED: "1"}}
 NPZ: Final = b"application/x-npz"
 NPZ_PATHS: Final = ("/queries", "/queries/preview", "/forecast")
 
 
 class ResponseAborted(Exception):
-    """The response had begun when something failed; the server cuts the connection, so no client takes it for whole."""
+    """The response had begun when something failed.
+
+    The server cuts the connection, so that no client takes it for whole.
+    """
 
 
 class Fallback:
-    """Answers where the work within does not: 503 when it takes too long, one fixed 500 for an unforeseen error.
+    """Answers if the work within does not: 503 when it takes too long, a fixed 500 for an unexpected error.
 
-    Late work goes on: an answer is then under its key for a retry. Work that has begun is never cancelled. It stays in
-    the task it is in; when the deadline passes, another answers in its place, what the work still sends is dropped, and
-    what it still wants to receive is a disconnect. A query that has not begun by then may never begin, as if its client
-    had gone: its key is free for a retry. Paths of `exempt` have all the time they need.
+    Late work goes on, and its answer is under its key for a retry. Work that has begun is never cancelled and stays in
+    its task. When the deadline passes, this layer answers in its place: what the work still sends is dropped, and what
+    it still receives is a disconnect. A query that has not begun by then may never begin, as if its client had gone;
+    then its key is free for a retry. Paths of `exempt` have no deadline.
 
-    The status is not hidden. With slots, a request that could not leave in time by its public cost is refused when it
-    comes, so that a 503 from here tells of a machine that is slower than its constants. Without slots, it tells that
-    the work took longer than the deadline, and that may depend on data.
+    The status tells nothing private with slots: a request that cannot leave in time by its public cost is refused when
+    it comes. A 503 from here then says that the machine is slower than its constants. Without slots it says that the
+    work took longer than the deadline, which may depend on data.
 
     Of an error, the log gets the kind and the places in our code, never its message: a message may quote a record.
     """
@@ -59,7 +62,10 @@ class Fallback:
         self._shared_timeout: SharedTimeout[_Exchange] = SharedTimeout(deadline_s, _Exchange.take_away)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, and answer for what is late or fails. Raises ResponseAborted where half an answer is already out."""
+        """Pass on, and answer for work that is late or fails.
+
+        Raises ResponseAborted if half an answer has left already.
+        """
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -87,7 +93,7 @@ class Fallback:
 
 
 class _Exchange:
-    """A request's two ends, which can be taken away from the work on it."""
+    """The two ends of a request, receiving and sending, which can be taken away from the work on it."""
 
     __slots__ = ("_receive", "_scope", "_send", "has_begun", "refusal")
 
@@ -103,13 +109,13 @@ class _Exchange:
         return await self._receive()
 
     async def send(self, message: Message) -> None:
-        """Send it, unless the exchange is taken away."""
+        """Send a message, unless the exchange is taken away."""
         if self.refusal is None:
             self.has_begun = True
             await self._send(message)
 
     def take_away(self) -> None:
-        """Refuse instead of the work, unless it has begun to answer."""
+        """Refuse in place of the work, unless it has begun to answer."""
         if not self.has_begun:
             refusal = response_of(Unavailable(), request_id_of(self._scope))
             self.refusal = asyncio.ensure_future(refusal(self._scope, self._receive, self._send))
@@ -118,10 +124,9 @@ class _Exchange:
 class RequestLimits:
     """Bounds the size of a request before it is authenticated, and states the problem of one that is not HTTP.
 
-    `bodies` gives the limit in bytes of each path that has one of its own; every other path has `body_bytes_max`, and
-    `npz_bytes_max` for a query in npz, whose parameters may be many. The
-    length that the caller declares is checked, and the server takes no more than that; a body of no declared length is
-    counted as it comes. The server bounds the time.
+    `bodies` gives a limit in bytes to some paths. Every other path has `body_bytes_max`, or `npz_bytes_max` for a query
+    in npz, whose parameters may be many. A declared length is checked, and the server takes no more than it. A body
+    without one is counted as it comes. The server bounds the time.
     """
 
     URI_BYTES_MAX = 2048
@@ -135,7 +140,7 @@ class RequestLimits:
         self.bodies = bodies
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Refuse at once what says it is too large; watch over the rest. Nothing is left to do after that."""
+        """Refuse a request that is too large by its head or its declared length, and count a body without a length."""
         if scope["type"] != "http":
             return self.app(scope, receive, send)
         slug = scope.get("state", {}).get(REFUSED_AS)
@@ -167,7 +172,7 @@ class RequestLimits:
 
 
 class _Body:
-    """A body of unknown length on its way in."""
+    """A body of undeclared length, counted as it comes."""
 
     __slots__ = ("_bytes_max", "_receive", "_taken")
 
@@ -189,7 +194,7 @@ def _log_too_large(bytes_max: int) -> None:
 
 
 async def disconnected(receive: Receive, *then: Callable[[], object]) -> None:
-    """Return when the client has gone, whose request is whole; each of `then` is called before."""
+    """Return when the client of a whole request has gone, after calling each of `then`."""
     while (await receive())["type"] != "http.disconnect":
         pass
     for call in then:
@@ -200,18 +205,18 @@ class Loop(Protocol):
     """The methods of an event loop that are used here."""
 
     def time(self) -> float:
-        """Its clock, in seconds."""
+        """The loop's clock, in seconds."""
 
     def call_at(self, when: float, callback: Callable[[], object], /) -> object:
-        """Call once, when the clock shows `when`."""
+        """Call back once, when the clock shows `when`."""
 
 
 class SharedTimeout(Generic[T]):
-    """Waits for each for `limit_s`, and calls `lose` with each that has not ended by then, once.
+    """Waits `limit_s` for each of many things, and calls `lose` once with each that has not ended by then.
 
-    All share one timer of the event loop: one for each would cost more than most take. The first to come is the first
-    to be late, so the timer is set for the one waited for longest, and only when it rings is any of them looked at;
-    most have come and gone by then. Belongs to one event loop at a time.
+    All share one timer of the event loop, because a timer for each would cost more than most of the work. The first to
+    begin is the first to be late, so the timer is set for the longest wait. Only when it rings are the waits looked at,
+    and most have ended by then. Belongs to one event loop at a time.
     """
 
     def __init__(
@@ -229,7 +234,7 @@ class SharedTimeout(Generic[T]):
             self._set(loop, now_s)
 
     def end(self, one: T) -> None:
-        """It has ended, in time or not."""
+        """Stop waiting for `one`, which has ended, in time or not."""
         self._since_s.pop(one, None)
 
     def _set(self, loop: Loop, since_s: float) -> None:

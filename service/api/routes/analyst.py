@@ -67,7 +67,10 @@ async def ask(request: Request, caller: Caller, dataset: str) -> Response:
 
 
 async def _submit_npz(request: Request, caller: Principal, dataset: str, key: str) -> PendingAnswer:
-    """Submit a query of perhaps megabytes, which is read off the event loop, with memory held for it until then."""
+    """Submit a query of perhaps megabytes.
+
+    It is read off the event loop, and memory is held for it until it is submitted.
+    """
     analysts, places = current_replica(request).analysts, current_places(request)
     with room_for_npz(request, caller):
         query = await places.bodies.run(caller.role, caller.id, partial(query_of_npz, await whole_body(request)))

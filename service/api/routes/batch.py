@@ -1,6 +1,6 @@
 """Many queries in one request, each with its own key, each answered or refused on its own.
 
-The entries are one unit in the schedule: they share their slots and a commit, and their sequence numbers adjoin.
+The entries are one unit in the schedule: they share their slots and a commit, and have adjacent sequences.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ from service.writer.submission import PendingAnswer, refused
 
 ENTRIES_MAX = 256
 _ENVELOPE_DEPTH: Final = 3
-"""A query in a batch is within so many objects and lists."""
+"""How many objects and lists enclose a query in a batch."""
 
 BATCH_BODY: dict[str, Any] = {
     "requestBody": {"required": True, "content": {JSON: {"schema": {"$ref": "#/components/schemas/BatchRequest"}}}}
@@ -72,7 +72,7 @@ BATCH_ANSWERS: dict[int | str, dict[str, Any]] = {200: {"model": BatchAnswers}}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One query of a batch: its key as sent, and the query, or why it is none."""
+    """One query of a batch: its key as sent, and the query, or the error that it is none."""
 
     key: object
     query: Query | QueryProblem
@@ -97,10 +97,10 @@ def parse_batch(body: bytes) -> list[Entry]:
 
 
 async def answer_all(request: Request, principal: Principal, dataset: str, entries: Sequence[Entry]) -> bytes:
-    """`{"answers": [...]}`: for each entry the stored reply, byte for byte, or a problem document.
+    """The bytes of `{"answers": [...]}`: for each entry the stored reply, byte for byte, or a problem document.
 
-    All entries that are valid are one unit: admitted, worked on and committed together. Raises NotFound for a dataset
-    that the principal may not see, and InvalidRequest or Busy where the unit as a whole is refused.
+    All valid entries are one unit: admitted, worked on and committed together. Raises NotFound for a dataset that the
+    principal may not see, and InvalidRequest or Busy where the unit as a whole is refused.
     """
     submit = partial(_submit, current_replica(request), principal, dataset, entries)
     pending = await current_places(request).queries.run(principal.id, submit)

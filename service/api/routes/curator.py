@@ -56,13 +56,16 @@ _KEYS = "/datasets/{dataset}/individuals/keys"
 KEYS_PATH = compile_path(f"/v1{_KEYS}")[0]
 UPLOAD_PATH = compile_path(f"/v1{_ROWS}")[0]
 PREVIEW_PATH = compile_path(f"/v1{_PREVIEW}")[0]
-"""The two paths whose bodies may be large."""
+"""The path of file previews. Like UPLOAD_PATH it takes large bodies."""
 
 
 _KEY_FORM: Final[Mapping[str, Any]] = {"min_length": 1, "max_length": 1000, "pattern": r"^[^\x00]+$"}
 _KEY = Field(**_KEY_FORM)
 Individual = Annotated[str, Query(**_KEY_FORM, description="The key of the individual.")]
-"""A key may be `..` or hold a slash. Browsers resolve `%2e%2e` in a path, so it is a parameter."""
+"""The key is a parameter of the address, because it may be `..` or hold a slash.
+
+Browsers resolve `%2e%2e` in a path.
+"""
 _NAME = Field(min_length=1, max_length=128)
 _TEXT = Field(min_length=1, max_length=200)
 

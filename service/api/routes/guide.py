@@ -1,6 +1,6 @@
-"""The guide: the site that `make docs` builds from docs/, public, read once, the same for everyone.
+"""The guide: the site that `make docs` builds from docs/. It is public, read once, and the same for everyone.
 
-Its theme brings a few scripts within its pages. A page's policy names each by its hash, and allows no other.
+Its theme puts a few scripts into its pages. A page's policy names each script by its hash, and allows no other.
 """
 
 import base64
@@ -68,7 +68,7 @@ def _answer(request: Request, place: str | None) -> Response:
 
 @cache
 def _names(folder: Path) -> frozenset[str]:
-    """The files that are served, by their paths: nothing is looked up on the disk by an address."""
+    """The paths of the files that are served. No address is looked up on the disk."""
     found = (path for path in folder.rglob("*") if path.is_file() and path.suffix in PAGE_TYPES)
     return frozenset(path.relative_to(folder).as_posix() for path in found)
 

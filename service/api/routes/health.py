@@ -1,4 +1,4 @@
-"""For the operator's probes: public codes alone, no key needed; with a key, those of its datasets by name."""
+"""The operator's probes. Without a key they give public codes alone, with a key also those of its datasets by name."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -56,13 +56,13 @@ async def check_readiness(request: Request, replica: CurrentReplica) -> Ready:
 
 
 async def _report(request: Request, replica: Replica) -> ReadinessReport:
-    """Report the last second: probes that come at once share one look, and most take no thread."""
+    """The report, at most a second old. Probes that come together share one check, and most need no thread."""
     known = replica.readiness.remembered()
     return await current_places(request).probes.run(None, replica.readiness.report) if known is None else known
 
 
 async def _datasets(request: Request, replica: Replica) -> tuple[dict[str, str], dict[str, ShardHealth]]:
-    """Those of the request's key. A probe is never refused for its key: without a good one it names no dataset."""
+    """The datasets of the request's key by name. Without a valid key there are none, and the probe is not refused."""
     try:
         principal = await authenticated(request, replica)
         if principal is None:

@@ -1,4 +1,4 @@
-"""An individual's own account, and no other: the principal names whose it is, no path or parameter does."""
+"""An individual's own account, and no other: the principal says whose it is, and no path or parameter does."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -39,13 +39,13 @@ EVENTS_PATH = compile_path(f"/v1{_EVENTS}")[0]
 _EXPORT = "/datasets/{dataset}/budgets/export"
 EXPORT_PATH = compile_path(f"/v1{_EXPORT}")[0]
 EVENTS_LAST_S: Final = 600
-"""A stream ends after so long, and the browser asks again."""
+"""How long a stream of events lasts; then the browser asks again."""
 EVENTS_EVERY_S: Final = 0.5
 EVENTS: Final[dict[int | str, dict[str, Any]]] = {
     200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
 }
 BEAT_EVERY: Final = 30
-"""A comment is sent after so many looks without news, so that a connection that is gone is noticed."""
+"""How many looks without news pass before a comment is sent, so that a lost connection is noticed."""
 
 router = guarded_router("curator")
 
@@ -189,7 +189,7 @@ async def watch_ledger(
 
 
 async def _watched(watching: AbstractContextManager[None], news: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """A stream, while it is watched for."""
+    """A stream during which the dataset is watched."""
     with watching, suppress(NotFound, StoreUnavailable, ClockImplausible):  # the browser asks again
         async for each in news:
             yield each

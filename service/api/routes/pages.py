@@ -1,7 +1,7 @@
-"""The pages: public bytes, the same for everyone, read once; they change with the version alone.
+"""The pages: public bytes, the same for everyone, read once. They change only with the version.
 
-All they show comes from /v1, for which a sign-in is needed. Each audience has addresses of its own, so that no cache
-and no history mixes them.
+Everything that they show comes from /v1, for which a sign-in is needed. Each audience has its own addresses, so that no
+cache and no history mixes the audiences.
 """
 
 import gzip
@@ -47,16 +47,16 @@ CONTENT_SECURITY_POLICY: Final = (
     " require-trusted-types-for 'script'; trusted-types 'none'"
 )
 REFERENCE: Final = "openapi.json"
-"""The document that the reference at /docs is drawn from: the one of /openapi.json."""
+"""The document that the reference at /docs shows: the one of /openapi.json."""
 FORMS: Final = "items.json"
-"""The forms of items, `x-form` in the interface's document, which is thirty times as long."""
+"""The forms of items: `x-form` in the interface's document, without the rest, which is thirty times as long."""
 
 router = APIRouter(include_in_schema=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageFile:
-    """One file as it is sent: its bytes, and the same compressed."""
+    """One file as it is sent: its bytes, plain and compressed."""
 
     media_type: str
     body: bytes
@@ -65,7 +65,7 @@ class PageFile:
 
     @classmethod
     def made(cls, name: str, body: bytes) -> "PageFile":
-        """A file of these bytes, whose name tells its type."""
+        """A file of these bytes, whose type follows from its name."""
         return cls(
             media_type=PAGE_TYPES[Path(name).suffix],
             body=body,
@@ -130,7 +130,7 @@ def _reference(app: FastAPI) -> PageFile:
 
 
 def sent(request: Request, file: PageFile, policy: str) -> Response:
-    """A file under a content security policy; where the browser has it already, that it is still the same."""
+    """The response with a file and a content security policy; a 304 if the browser has the same file already."""
     headers = {
         "ETag": file.etag,
         "Cache-Control": "no-cache",  # keep it, and ask whether it is still the same
@@ -146,7 +146,7 @@ def sent(request: Request, file: PageFile, policy: str) -> Response:
 
 @cache
 def page_files() -> dict[str, PageFile]:
-    """The files by name: the assets, the forms of items, and of each page the shell with its title and its script.
+    """The files by name: the assets, the forms of items, and for each page the shell with its title and its script.
 
     Empty where the pages are not installed.
     """

@@ -1,11 +1,12 @@
 """Sign-in of a browser by the organisation's identity provider: the way there, and the way back.
 
-Both are addresses of the browser's own, not of /v1: a person is led on, and what fails is said on the sign-in page,
-where an API key still signs in. No address to go to is taken from a request.
+Both are addresses for the browser itself, not of /v1. If a sign-in fails, the sign-in page says so, where an API key
+still signs in. No address of a redirect is taken from a request.
 
-The provider's answer is a request from another site, with which no cookie that is SameSite=Strict comes. The attempt's
-cookie is therefore Lax; it opens nothing by itself. The way back ends at the sign-in page, and not at the principal's
-own: the browser sends the new cookie with the requests of that page, and would not with a redirect from elsewhere.
+The provider's answer is a request from another site, so that no cookie that is SameSite=Strict comes with it. The
+attempt's cookie is therefore Lax; it opens nothing by itself. The way back ends at the sign-in page, and not at the
+principal's own page: the browser sends the new cookie with requests of the sign-in page, but would not send it after a
+redirect from another site.
 """
 
 import logging
@@ -36,7 +37,7 @@ COOKIE: Final = "__Host-sparing_attempt"
 LOOPBACK_ATTEMPT: Final = "sparing_attempt"
 PAGE: Final = "/sign-in"
 _BEGINNING: Final = ""
-"""The turn of all that begin; no attempt is empty."""
+"""The owner of the turns in which all sign-ins begin; no attempt is empty."""
 _TEXT_MAX: Final = 4096
 
 log = logging.getLogger("sparing.sign_in")
@@ -125,7 +126,10 @@ async def _signed_in(
 
 
 async def _in_a_thread(request: Request, turn: str, work: Callable[[], T]) -> T:
-    """Strangers all: each attempt has a turn of its own, and all that begin one have one together."""
+    """Work in a thread of the place `providers`.
+
+    Each attempt has its own turns; all sign-ins that begin share others.
+    """
     return await current_places(request).providers.run(turn, work)
 
 
@@ -140,7 +144,7 @@ def _cookie(request: Request) -> str:
 
 
 def _refused(kind: str, reason: str) -> Response:
-    """Back to the page, which has words for each kind; the reason is the operator's."""
+    """A redirect to the sign-in page, which has words for each `kind`. The `reason` is logged for the operator."""
     log.warning("sign-in by the identity provider refused: %s", reason)
     return _to_page(f"?refused={kind}")
 
