@@ -6,11 +6,13 @@ Three honest principals ask without a pause, and each answer is judged by its co
 an analyst with a key sends every known form of smuggling by raw sockets (`loadtests.smuggling`), to one process, to two
 workers, to two replicas on one home, and to two workers behind nginx and haproxy where these are installed.
 
-Four numbers must be nought: answers of another, requests run at an owner that no client sent (by the metrics of all
-processes: routes that only hidden requests name, and more requests of the honest than these sent), acts that no client
-asked for, and queries that were charged though they never came whole. The exit status is 1 if one is not, and 2 if
-nothing was forwarded where it had to be. A front may read a malformed head as one without a length, as RFC 9112 allows,
-and the hidden request as the attacker's next: where that is answered on the same connection, it counts as sent.
+Four numbers must be nought. They count answers that reach another principal, requests that an owner ran and no client
+sent, acts that no client asked for, and queries that were charged though they never came whole. The metrics of all
+processes show the second: routes that only hidden requests name, and more requests of the honest principals than these
+sent. The exit status is 1 if a number is not nought, and 2 if nothing was forwarded where it had to be.
+
+A front may read a malformed head as one without a length, as RFC 9112 allows. It then takes the hidden request for the
+attacker's next one, which counts as sent if it is answered on the same connection.
 
 Every run is a line in tests/records/attack_http.jsonl.
 """
@@ -44,12 +46,12 @@ from loadtests.smuggling import CUT_SIGMA, DATASET, HIDDEN_ROUTES, Attacker, For
 SEED: Final = 43
 ATTACKERS: Final = 12
 PATIENCE_S: Final = 0.25
-"""So long an attacker waits for a reply that may never come."""
+"""How long an attacker waits for a reply that may never come."""
 MINUTES_MAX: Final = 20
 _COUNTED: Final = re.compile(r'^sparing_(?:other_)?requests_total\{route="([^"]+)",status="\d+"\} (\S+)$', re.MULTILINE)
 _HIDDEN_ANSWER: Final = b'"allowance_rho":'
 _SHARED_ROUTES: Final = frozenset({"POST /v1/datasets/{dataset}/queries"})
-"""Routes of the honest that the attacker names as well."""
+"""Routes of the honest principals to which the attacker also sends requests."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,14 +81,14 @@ class Outcome:
     told: Counter[str] = field(default_factory=Counter)
     leaked: list[str] = field(default_factory=list)
     split: int = 0
-    """Hidden requests that a front read as the next of the attacker's own connection, and answered there."""
+    """How many hidden requests a front read as the next of the attacker's own connection, and answered there."""
     ran: dict[str, int] = field(default_factory=dict)
     acts: list[str] = field(default_factory=list)
     forwarded: int = 0
 
     @property
     def crossings(self) -> int:
-        """Everything that must not be."""
+        """The number of things that must not happen."""
         return len(self.seen.wrong) + len(self.leaked) + sum(self.ran.values()) + len(self.acts)
 
     def figures(self) -> dict[str, Any]:
@@ -125,7 +127,7 @@ class Ground:
 
 @contextmanager
 def served(arrangement: Arrangement, checkout: Path | None) -> Iterator[Ground]:
-    """An arrangement on loopback, ended afterwards."""
+    """Serve an arrangement on loopback during the block."""
     environment = {"SPARING_METRICS_PORT": "0", "SPARING_WORKERS": str(arrangement.workers)}
     with ExitStack() as stack:
         home = stack.enter_context(throw_away_home())
@@ -147,7 +149,10 @@ def served(arrangement: Arrangement, checkout: Path | None) -> Iterator[Ground]:
 
 
 def attack(ground: Ground, answers: int, *, step: int) -> Outcome:
-    """Ask and attack until each `step`-th form was tried and so many answers came, then look at what the owner did."""
+    """Ask and attack until each `step`-th form was tried and `answers` answers came.
+
+    Then look at what the owner did.
+    """
     principals, outcome = honest.prepare(ground.rig), Outcome()
     with client(ground.rig.url, principals.analyst) as analyst:
         for sigma in honest.SIGMAS:
@@ -167,7 +172,7 @@ def attack(ground: Ground, answers: int, *, step: int) -> Outcome:
 
 
 def unsent(counted: Counter[str], seen: Seen) -> dict[str, int]:
-    """Requests that a process ran and no client sent, by route."""
+    """How many requests a process ran that no client sent, by route."""
     hidden = {route: counted[route] for route in HIDDEN_ROUTES}
     excess = {route: counted[route] - sent for route, sent in seen.sent.items() if route not in _SHARED_ROUTES}
     return {route: number for route, number in (hidden | excess).items() if number > 0}
@@ -200,7 +205,7 @@ async def _both(ground: Ground, principals: Principals, every: Sequence[Form], a
 
 
 async def _attack_in_turns(addresses: Sequence[Address], every: Sequence[Form], answers: int, outcome: Outcome) -> None:
-    """All forms in an order of the seed, again and again until so many honest answers have come."""
+    """Try all forms in a random order, again and again, until `answers` honest answers have come."""
     source, until = random.Random(SEED), time.monotonic() + 60 * MINUTES_MAX
     queue: list[Form] = []
     is_tried_whole = False

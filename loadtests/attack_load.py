@@ -2,14 +2,15 @@
 
     python -m loadtests.attack_load [--quick] [--only resumes] [--checkout PATH]
 
-One service on loopback. Each row of `loadtests.attack_rows` is repeated for some seconds by one attacker; meanwhile an
-analyst of another dataset asks sparse counts, and a stranger asks for /livez, /readyz and the sign-in page, each every
-50 ms whether or not the last was answered (`loadtests.others`). The quiet waits just before are printed beside them.
+One service runs on loopback. One attacker repeats each row of `loadtests.attack_rows` for some seconds. Meanwhile an
+analyst of another dataset asks sparse counts, and a stranger asks for /livez, /readyz and the sign-in page. Each sends
+a request every 50 ms, even if the last one is not answered yet (`loadtests.others`). The quiet waits just before are
+printed beside theirs.
 
 A row fails if others wait longer than a quarter of a second at the 99th percentile or are refused, if the service's
 memory grows by more than 100 MB, or if the attacker is not refused by 413, 422, 429 or 507 where it must be. The exit
-status is 1 then. On a machine that others use, waits may be twice the quiet ones; a row says so, and the exit status is
-2 where nothing else fails. Every run is a line in tests/records/attack_load.jsonl.
+status is 1 then. If the machine is busy with other work, waits may be twice the quiet ones. A row says so, and the exit
+status is 2 where nothing else fails. Every run is a line in tests/records/attack_load.jsonl.
 """
 
 import argparse
@@ -37,15 +38,15 @@ from service.bounds import SPOOL_BYTES_MAX
 WAIT_S_MAX: Final = 0.25
 GROWTH_BYTES_MAX: Final = 100 * 10**6
 STARTED_S: Final = 10.0
-"""The time after its start in which a service prepares tables, in threads of low priority."""
+"""How long after its start a service prepares tables, in threads of low priority."""
 QUIET_S: Final = 3.0
 ROW_S: Final = 5.0
-"""A row is repeated for so long, so that the 99th percentile is one of hundreds of waits."""
+"""How long a row is repeated, so that the 99th percentile is taken of hundreds of waits."""
 REPETITIONS_MAX: Final = 50
 ROW_S_MAX: Final = 180.0
 QUICK_SIZE: Final = 0.25
 PARAMETERS_BYTES_MAX: Final = 2**25
-"""Less than the default, so that seconds suffice to come to it."""
+"""Less than the default, so that seconds suffice to reach it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +64,7 @@ class Outcome:
 
     @property
     def is_busy(self) -> bool:
-        """Tell whether others wait too long without an attack: their waits then say little."""
+        """Tell whether others wait too long even without an attack: their waits then say little."""
         return any(each.at(0.99) > WAIT_S_MAX for each in self.quiet.values())
 
     def figures(self) -> dict[str, Any]:
@@ -83,7 +84,7 @@ class Outcome:
 
 
 async def measured(ground: Ground, row: Row, home: Path) -> Outcome:
-    """The quiet waits, then those during the attack."""
+    """Measure the quiet waits, then those during the attack."""
     await asyncio.to_thread(row.prepare, ground)
     await asyncio.to_thread(os.sync)  # what rows before this one have written is none of its own work
     pid, spool = ground.rig.process.pid, home / "spool"
@@ -120,7 +121,7 @@ async def _repeated(ground: Ground, row: Row) -> int:
 
 
 def complaints(quiet: dict[str, Waits], waits: dict[str, Waits], grown_bytes: int) -> list[str]:
-    """The waits, replies and growth that others must not have."""
+    """Waits, replies and growth of memory that must not be."""
     found = [
         f"{name} waits {each.at(0.99):.2f} s"
         for name, each in waits.items()

@@ -47,7 +47,7 @@ PATH = "/v1/datasets/survey/queries"
 
 @dataclass(kw_only=True)
 class Honest:
-    """An analyst that asks one count after the other: latencies of the answered ones, and all refusals."""
+    """An analyst that asks one count after the other. It keeps the latencies of answered counts, and all refusals."""
 
     url: str
     key: str
@@ -78,7 +78,7 @@ class Scene:
     honest: str
 
     def forget_peak(self) -> None:
-        """Reset the peak."""
+        """Reset the peak of resident memory."""
         Path(f"/proc/{self.pid}/clear_refs").write_text("5")
 
     def peak_bytes(self) -> int:
@@ -88,7 +88,7 @@ class Scene:
 
     @contextmanager
     def honest_beside(self, after_s: float = 1.0) -> Iterator[Honest]:
-        """Run the honest analyst for the length of the block, and a little longer."""
+        """Run the honest analyst during the block, and a little longer."""
         honest = Honest(url=self.url, key=self.honest)
         thread = threading.Thread(target=honest.ask)
         thread.start()
@@ -110,7 +110,7 @@ class Scene:
 
 
 def prepared(url: str, pid: int, curator: httpx.Client) -> Scene:
-    """A dataset of a hundred people, and two analysts; the process cannot take more memory than the machine has."""
+    """Make a dataset of a hundred people and two analysts. The process cannot take more memory than the machine has."""
     resource.prlimit(pid, resource.RLIMIT_AS, (ADDRESS_SPACE_BYTES, ADDRESS_SPACE_BYTES))
     body = {"name": "survey", "guarantee": {"rho": "1000"}, "capacity": 1000, "tables": TABLES}
     curator.post("/v1/datasets", json=body).raise_for_status()
@@ -126,7 +126,7 @@ def prepared(url: str, pid: int, curator: httpx.Client) -> Scene:
 
 
 def in_a_batch(scene: Scene, count: int) -> None:
-    """All queries in one batch; the connection is closed at once."""
+    """Send all queries in one batch, and close the connection at once."""
     entries = [{"idempotency_key": uuid4().hex, "query": LARGE} for _ in range(count)]
     wire = PeerConnection(scene.url, scene.attacker)
     wire.begin(wire.request("POST", f"{PATH}/batch", encoded({"queries": entries})))
@@ -134,13 +134,13 @@ def in_a_batch(scene: Scene, count: int) -> None:
 
 
 def closed_at_once(scene: Scene, count: int) -> None:
-    """Each query on a connection of its own; all are closed at once."""
+    """Send each query on its own connection, and close all of them at once."""
     for wire in scene.wires(count):
         wire.close()
 
 
 def read(scene: Scene, count: int) -> None:
-    """Each query on a connection of its own that reads its answer or refusal."""
+    """Send each query on its own connection, and read its answer or refusal."""
     for wire in scene.wires(count):
         while wire.advance() is None:
             pass
@@ -148,7 +148,7 @@ def read(scene: Scene, count: int) -> None:
 
 
 def never_read(scene: Scene, count: int) -> None:
-    """Each query on a connection of its own that reads nothing; one after the other, and all stay open."""
+    """Send each query on its own connection, one after the other. Read nothing, and leave all connections open."""
     wires = []
     for _ in range(count):
         wires += scene.wires(1)

@@ -1,4 +1,4 @@
-"""The options of the timing attack: its target, its probes and the numbers of its tries."""
+"""The options of the timing attack: its target, its probes and its numbers of tries."""
 
 import argparse
 import time
@@ -34,7 +34,7 @@ ONLY_PROBES = {
     HIDDEN_WORK.name: tuple(probe.name for probe in SECOND_CLOCKS),
     SECOND_CLOCK.name: ("reads as individual", "reads as auditor"),
 }
-"""The probes of controls, and of a pair that is there for some probes alone."""
+"""The probes of a pair that is attacked by some probes alone, such as a control."""
 PAIRS = (*NEIGHBOURS, *SHORTENED, HIDDEN_WORK, *CONTROLS)
 POLL = "poll"
 GROUPS = {
@@ -49,7 +49,7 @@ QUICK_PROBES = ("count", "sum", "40 broad counts", "20 listed counts", "24 sums"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The target of an attack, the number of tries, and the settings."""
+    """The target of an attack, its numbers of tries, and other settings."""
 
     people: int
     tries: int
@@ -65,7 +65,7 @@ class Options:
 
 
 def parsed(arguments: Sequence[str]) -> Options:
-    """The command line."""
+    """The options of a command line."""
     parser = argparse.ArgumentParser(prog="loadtests.attack_timing", description="Tell neighbours apart by time.")
     parser.add_argument("--people", type=int, default=5000)
     parser.add_argument("--tries", type=int, default=500, help="of each world, for probes of one request")
@@ -104,7 +104,7 @@ def parsed(arguments: Sequence[str]) -> Options:
 
 
 class Named(Protocol):
-    """The chosen names."""
+    """A thing that can be chosen by its name."""
 
     @property
     def name(self) -> str:
@@ -115,18 +115,18 @@ Thing = TypeVar("Thing", bound=Named)
 
 
 def chosen(every: Sequence[Thing], names: Sequence[str]) -> list[Thing]:
-    """The items of these names."""
+    """The things with these names."""
     return [each for each in every if each.name in names]
 
 
 def probes_of(pair: Neighbours, options: Options) -> list[Probe]:
-    """The probes of a pair."""
+    """The chosen probes that attack a pair."""
     only = ONLY_PROBES.get(pair.name, [probe.name for probe in (*PROBES, *BATCHES)])
     return [probe for probe in chosen(ALL_PROBES, options.probes) if probe.name in only]
 
 
 def tries_of(probe: Probe, options: Options) -> int:
-    """The number of tries of each world."""
+    """The number of tries of a probe in each world."""
     if probe.is_batch:
         return options.batch_tries
     return options.heavy_tries if probe.is_heavy else options.tries

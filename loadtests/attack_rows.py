@@ -1,4 +1,4 @@
-"""Attacks on what principals share, each at full size: work that is begun before it is admitted, and places of all."""
+"""Attacks on what principals share, each at full size: work that begins before it is admitted, and shared places."""
 
 import asyncio
 import gzip
@@ -39,7 +39,7 @@ class Ground:
     rig: Rig
     address: Address
     size: float
-    """The share of the full size."""
+    """The size of the attacks as a share of the full size."""
     told: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class Ground:
         self.individual = self.key("individual", ATTACKED, individual="p7")
 
     def register(self, name: str, columns: dict[str, Any], *, rho: str = "1000", capacity: int = 100_000) -> None:
-        """Make a dataset of individuals alone."""
+        """Make a dataset that has only a table of individuals."""
         tables = {"people": {"kind": "individuals", "key": "id", "columns": columns}}
         body = {"name": name, "guarantee": {"rho": rho}, "capacity": capacity, "tables": tables}
         self.rig.curator.post("/v1/datasets", json=body).raise_for_status()
@@ -72,11 +72,11 @@ class Ground:
         return str(made.json()["key"])
 
     def scaled(self, number: int) -> int:
-        """The number at this size, of a number at full size."""
+        """A number at this size, given its value at full size; 1 at least."""
         return max(int(number * self.size), 1)
 
     async def at_once(self, requests: Iterable[bytes]) -> None:
-        """Send these together, each on a connection of its own, and note what is told."""
+        """Send these requests together, each on its own connection, and note the replies."""
         async with asyncio.TaskGroup() as group:
             for request in requests:
                 group.create_task(self._send(request))
@@ -104,7 +104,7 @@ class Ground:
 
     @cached_property
     def crowd(self) -> str:
-        """A dataset of many people, made when it is wanted."""
+        """The key of a curator of a dataset of many people, which is made at the first use."""
         count = self.scaled(CROWD_PEOPLE)
         columns = {"age": {"type": "integer", "lower": 0, "upper": 120}, "country": {"type": "category", "size": 50}}
         tables = {"people": {"kind": "individuals", "key": "person_id", "columns": columns}}
@@ -115,7 +115,7 @@ class Ground:
 
     @cached_property
     def long_ledger(self) -> str:
-        """An auditor of the attacked dataset, whose ledger is long by then."""
+        """The key of an auditor of the attacked dataset, whose ledger is made long at the first use."""
         query = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 5000}, "reuse": False}
         with client(self.rig.url, self.analyst) as analyst:
             for first in range(0, self.scaled(LEDGER_ENTRIES), _BATCH):
@@ -127,7 +127,7 @@ class Ground:
 
     @cached_property
     def models(self) -> str:
-        """An analyst of a dataset whose gradients have many parameters."""
+        """The key of an analyst of a dataset whose gradients have many parameters, made at the first use."""
         classes = {"type": "category", "size": CLASSES}
         self.register(MODELS, {"label": classes, "item": classes}, capacity=100)
         rows = "id,label,item\n" + "".join(f"p{n},{n % CLASSES},{n % CLASSES}\n" for n in range(50))
@@ -140,18 +140,18 @@ Attack = Callable[[Ground], Awaitable[None]]
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One attack, the preparation that it needs, and its refusal."""
+    """One attack, the preparation that it needs, and the refusals that it must get."""
 
     attack: Attack
     prepare: Callable[[Ground], object] = lambda _: None
     must_refuse: bool = True
-    """Some of it must be refused; the rest may be done, as long as others do not wait for it."""
+    """Some of the attack must be refused. The rest may be done, as long as others do not wait for it."""
     is_repeated: bool = True
     may_grow: bool = False
-    """It stores rows, which stay in memory."""
+    """The attack stores rows, which stay in memory."""
 
     def complaints(self, told: Counter[str]) -> list[str]:
-        """Replies that the attacker should not get."""
+        """Replies that the attacker must not get."""
         wrong = [f"{number} told {text}" for text, number in told.items() if text[:3] not in _REFUSED | _FINE]
         if self.must_refuse and not any(text[:3] in _REFUSED for text in told):
             wrong.append("nothing was refused")
@@ -163,14 +163,14 @@ def _repeated(item: bytes, size: int) -> bytes:
 
 
 async def _ones(ground: Ground) -> None:
-    """A list of numbers where keys of individuals are wanted, 4 MB."""
+    """Send a list of numbers, 4 MB, where keys of individuals are expected."""
     body = _repeated(b"1", ground.scaled(2**21))
     path = f"/v1/datasets/{ATTACKED}/individuals/keys"
     await ground.at_once([request_of("POST", path, ground.curator, body=body)])
 
 
 async def _unknown_items(ground: Ground) -> None:
-    """A query of 252 KB with 28,000 unknown items, over 40 connections."""
+    """Send a query of 252 KB with 28,000 unknown items, over 40 connections."""
     query = {"version": 1, "select": [{"x": {}}] * 28_000, "noise": {"sigma": 20}}
     body, path = json.dumps(query, separators=(",", ":")).encode(), f"/v1/datasets/{ATTACKED}/queries"
     keys = [f"Idempotency-Key: unknown-{number}\r\n" for number in range(ground.scaled(40))]
@@ -178,7 +178,7 @@ async def _unknown_items(ground: Ground) -> None:
 
 
 async def _unknown_previews(ground: Ground) -> None:
-    """Previews of a query with 28,000 unknown items, and forecasts of it by a curator."""
+    """Ask for previews of a query with 28,000 unknown items, and as a curator for forecasts of it."""
     query = {"version": 1, "select": [{"x": {}}] * 28_000, "noise": {"sigma": 20}}
     body, base = json.dumps(query, separators=(",", ":")).encode(), f"/v1/datasets/{ATTACKED}"
     preview = request_of("POST", f"{base}/queries/preview", ground.analyst, body=body)
@@ -187,7 +187,7 @@ async def _unknown_previews(ground: Ground) -> None:
 
 
 async def _unknown_members(ground: Ground) -> None:
-    """24,500 unknown members, 240 KB, by an individual over 8 connections, five times."""
+    """Send 24,500 unknown members, 240 KB, as an individual over 8 connections, five times."""
     body = json.dumps({f"k{number}": 1 for number in range(20_000)}, separators=(",", ":")).encode()
     request = request_of("POST", f"/v1/me/budgets/{ATTACKED}/lower", ground.individual, body=body)
     for _ in range(ground.scaled(5)):
@@ -195,13 +195,13 @@ async def _unknown_members(ground: Ground) -> None:
 
 
 async def _resumes(ground: Ground) -> None:
-    """1,500 acts at once by one individual, which change nothing."""
+    """Send 1,500 acts of one individual at once, which change nothing."""
     request = request_of("POST", f"/v1/me/budgets/{ATTACKED}/resume", ground.individual)
     await ground.at_once([request] * ground.scaled(1500))
 
 
 async def _corrections(ground: Ground) -> None:
-    """An upload of 2,000,000 rows, and 45 corrections that wait for it."""
+    """Upload 2,000,000 rows, and send 45 corrections that wait for the upload."""
     sending = asyncio.create_task(ground.at_once([_crowd_upload(ground)]))
     await asyncio.sleep(1.0)
     corrections = [correction(CROWD, ground.crowd, "p9", number) for number in range(45)]
@@ -218,13 +218,13 @@ def _crowd_upload(ground: Ground) -> bytes:
 
 
 def correction(dataset: str, key: str, individual: str, age: int) -> bytes:
-    """A correction of one record."""
+    """The request for a correction of one record."""
     body = json.dumps({"age": age}).encode()
     return request_of("PATCH", f"/v1/datasets/{dataset}/individual?individual={individual}", key, body=body)
 
 
 async def _many_keys(ground: Ground) -> None:
-    """8 requests for 59,000 individuals' keys each."""
+    """Send 8 requests for the keys of 59,000 individuals each."""
     count = ground.scaled(59_000)
     bodies = [json.dumps([f"p{n}" for n in range(at * count, (at + 1) * count)]).encode() for at in range(8)]
     path = f"/v1/datasets/{CROWD}/individuals/keys"
@@ -232,13 +232,13 @@ async def _many_keys(ground: Ground) -> None:
 
 
 async def _searches(ground: Ground) -> None:
-    """40 searches of a long ledger that match nothing, by one auditor."""
+    """Search a long ledger 40 times as one auditor, for words that match nothing."""
     path = f"/v1/datasets/{ATTACKED}/ledger?search=nothing%20has%20these%20words"
     await ground.at_once([request_of("GET", path, ground.long_ledger)] * 40)
 
 
 async def _bombs(ground: Ground) -> None:
-    """8 uploads of 1 MB of gzip, each of which unpacks to 1 GB."""
+    """Send 8 uploads of 1 MB of gzip, each of which unpacks to 1 GB."""
     await ground.at_once([_bomb(ground)] * 8)
 
 
@@ -251,7 +251,7 @@ def _bomb(ground: Ground) -> bytes:
 
 
 async def _parameters(ground: Ground) -> None:
-    """Gradients at new parameters each time, with so much noise that they cost nothing: 200 of 320 KB."""
+    """Ask for 200 gradients, each at 320 KB of new parameters and with so much noise that it costs nothing."""
     model = {"loss": "softmax", "target": "label", "features": [{"one_hot": "item"}], "parameters": "@theta"}
     query = {"version": 1, "select": [{"gradient": model}], "noise": {"sigma": 8000}}
     for number in range(ground.scaled(200)):
@@ -265,7 +265,7 @@ async def _parameters(ground: Ground) -> None:
 
 
 async def _directories(ground: Ground) -> None:
-    """16 npz whose directory has 80,000 entries each, as many as their bytes allow."""
+    """Send 16 npz with directories of 80,000 entries, the most for which their bytes have room."""
     body, path = _directory(ground), f"/v1/datasets/{ATTACKED}/queries"
     keys = [f"Idempotency-Key: directory-{number}\r\n" for number in range(16)]
     requests = [request_of("POST", path, ground.analyst, body=body, more=key) for key in keys]
@@ -282,20 +282,20 @@ def _directory(ground: Ground) -> bytes:
 
 
 async def _unknown_keys(ground: Ground) -> None:
-    """3,000 connections, each with a key of the right form and a wrong end."""
+    """Open 3,000 connections, each with a key of valid form and a wrong secret."""
     known = ground.analyst[:-6]
     wrong = [f"{known}{number:06d}" for number in range(ground.scaled(3000))]
     await ground.at_once(request_of("GET", "/v1/session", key) for key in wrong)
 
 
 async def _descriptions(ground: Ground) -> None:
-    """The description of the API, for strangers over 20 connections, ten times."""
+    """Ask as strangers over 20 connections for the description of the API, ten times."""
     for _ in range(ground.scaled(10)):
         await ground.at_once([request_of("GET", "/openapi.json", None)] * 20)
 
 
 async def _streams(ground: Ground) -> None:
-    """32 event streams of one curator, open together; then another curator's, which must bring an event."""
+    """Open 32 event streams of one curator together, then a stream of another curator, which must bring an event."""
     wires = [await _stream(ground, ATTACKED, ground.curator) for _ in range(32)]
     other = await _stream(ground, OTHER, ground.other_curator, is_attacker=False)
     for wire in (*wires, other):

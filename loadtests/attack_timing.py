@@ -2,24 +2,23 @@
 
     python -m loadtests.attack_timing [--people 300000] [--tries 500] [--workers 2] [--probes batches] [--quick]
 
-For each pair two datasets that differ in one person are in one fresh server (`loadtests.neighbours`), made in random
-order. The tries of both are shuffled, and each begins at a random phase of the release slot. A try yields
-instants and orders as the attacker sees them (`loadtests.probes`, `loadtests.polling`). How well the
-best feature tells the worlds apart is judged on tries that did not choose it (`loadtests.separating`), with intervals
-that hold for all pairs together at 99 %. With several workers, one dataset is polled while an individual acts or does
-not.
+Each pair is two datasets that differ in one person, made in random order in one fresh server (`loadtests.neighbours`).
+The tries of both are shuffled, and each begins at a random phase of the release slot. A try yields instants and orders
+as the attacker sees them (`loadtests.probes`, `loadtests.polling`). How well the best feature tells the worlds apart is
+judged on tries that did not choose it (`loadtests.separating`), with intervals that hold for all pairs together at 99
+%. With several workers, one dataset is polled while an individual acts or does not.
 
-`reads` are a second clock (`loadtests.second_clock`): reads of every role while a batch is worked on whose work differs
-between the worlds and stays within its slots.
+The probes `reads` are a second clock (`loadtests.second_clock`): reads of every role while a batch is worked on. The
+work of the batch differs between the worlds, and stays within its slots.
 
-A late answer leaves at twice its delay, or four times, or eight: its doublings are a feature as well.
+A late answer leaves after twice its delay, or four times, or eight: the number of its doublings is a feature as well.
 
---quick takes some twenty minutes at 5,000 people; at 300,000 the batches alone take an hour and a half.
+--quick takes some twenty minutes at 5,000 people. At 300,000 people the batches alone take an hour and a half.
 
-The exit status is 1 if the lower end of an interval exceeds 0.55, or the server itself counts late answers more often
-in one world than in the other, and 2 if a control fails: two equal datasets must not be told apart; a delay of two
-milliseconds planted in one of them must be, and so must work planted in a server (`loadtests.leaky_service`), by its
-answers and, where reads begin at once, by reads.
+The exit status is 1 if the lower end of an interval exceeds 0.55, or if the server itself counts late answers more
+often in one world than in the other. It is 2 if a control fails. Two equal datasets must not be told apart. A delay of
+two milliseconds planted in one of them must be found, and so must work planted in a server (`loadtests.leaky_service`):
+by its answers and, where reads begin at once, by reads.
 """
 
 import json
@@ -52,7 +51,7 @@ _OVERRUNS = re.compile(r"^sparing_slot_overruns_total (\S+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One pair and one probe, attacked."""
+    """The result of attacking one pair with one probe."""
 
     neighbours: str
     probe: str
@@ -64,7 +63,7 @@ class Cell:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether the worlds can be distinguished better than is allowed."""
+        """Tell whether the worlds can be told apart better than is allowed."""
         return self.found.low > LIMIT
 
     def line(self) -> str:
@@ -126,7 +125,7 @@ def is_control(cell: Cell) -> bool:
 
 
 def attacked(pair: Neighbours, options: Options, error: float) -> Iterator[Cell]:
-    """Attack a pair of datasets of its own with every probe."""
+    """Attack a pair, in datasets of its own, with every probe."""
     source = random.Random(f"{options.seed} {pair.name}")
     with served(options, pair) as (rig, late):
         sides = both(rig, pair, options, source)
@@ -143,7 +142,7 @@ def attacked(pair: Neighbours, options: Options, error: float) -> Iterator[Cell]
 
 
 def watched(acts: Iterable[Acting], options: Options, error: float) -> Iterator[Cell]:
-    """Poll one dataset while each kind of act is done or not."""
+    """Poll one dataset while an individual acts or does not, for each kind of act."""
     source = random.Random(f"{options.seed} acts")
     for acting in acts:
         with served(options) as (rig, late):
@@ -167,7 +166,7 @@ class Tries:
 
 
 def judged(name: str, probe: str, tries: Tries, options: Options, error: float) -> Cell:
-    """Make so many tries of either world in random order at random phases, and judge them."""
+    """Make the tries of both worlds in random order at random phases, and judge them."""
     source = random.Random(f"{options.seed} {name} {probe}")
     order = [0, 1] * tries.count
     source.shuffle(order)
@@ -199,7 +198,7 @@ def judged(name: str, probe: str, tries: Tries, options: Options, error: float) 
 
 
 def both(rig: Rig, pair: Neighbours, options: Options, source: random.Random) -> list[Side]:
-    """Both worlds of a pair; neither the order in which they are made nor their names depend on the world."""
+    """Make both worlds of a pair. Neither their names nor the order in which they are made depends on the world."""
     names = source.sample(("alpha", "gamma"), 2)
     keys = {}
     for world in source.sample((0, 1), 2):
@@ -227,7 +226,7 @@ def both(rig: Rig, pair: Neighbours, options: Options, source: random.Random) ->
 
 @contextmanager
 def served(options: Options, pair: Neighbours = EQUAL) -> Iterator[tuple[Rig, Callable[[], int]]]:
-    """A fresh server for a pair under the settings asked for, and a reader of its count of late answers."""
+    """Serve a fresh server for a pair, with the settings asked for: (rig, reader of its count of late answers)."""
     environment = {
         "LEAK": pair.leak,
         "SPARING_RELEASE_SLOT_MS": str(options.slot_ms),

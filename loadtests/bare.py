@@ -1,8 +1,8 @@
 """The bare endpoint of bench_hot_path: validate the body, commit one INSERT, answer. It makes no other promise.
 
-Given the path of a file, it is the floor for the service's durability without any of its work: the same statement
-also moves a head and keeps an entry and an answer, and before a response leaves a record of 128 bytes is synced to
-the file. Nothing is evaluated, charged, hashed or shared.
+Given the path of a file, it is the floor for the service's durability without any of its work. Its statement then also
+moves a head and keeps an entry and an answer, and a record of 128 bytes is synced to the file before a response leaves.
+Nothing is evaluated, charged, hashed or shared.
 """
 
 import os
@@ -35,7 +35,10 @@ _EXTEND = (
 
 
 def application(database_url: str, *, statement: str, witness: Callable[[], None]) -> FastAPI:
-    """One route, one statement, the service's own pool size; `witness` is called when it is committed."""
+    """An application with one route, one statement, and the service's pool size.
+
+    `witness` is called after each commit.
+    """
     with psycopg.connect(database_url, autocommit=True) as connection:
         for table in _TABLES:
             connection.execute(table)

@@ -1,7 +1,7 @@
-"""Batches of one kind of query each: a batch multiplies the time that one query hides.
+"""Batches of one kind of query each: a batch multiplies the time that a single query would hide.
 
-Every kind is asked at once of all people, so that its time follows who is touched, who can pay and which way of the
-engine their data leave open.
+Each kind is asked of all people at once. Its time depends on who is touched, on who can pay, and on which way of the
+engine the data admit.
 """
 
 import json
@@ -15,7 +15,7 @@ from loadtests.wires import together
 BATCH_MS = 2000.0
 QUERIES_MAX = 256
 LISTED_MAX = 20
-"""Queries with a list of half of CODES, so that a body is within its limit of 256 KiB."""
+"""How many queries with a list of half of CODES a batch has, so that its body is within the limit of 256 KiB."""
 
 Query = dict[str, Any]
 _COUNT_ITEM: list[Query] = [{"count": {}}]
@@ -41,9 +41,9 @@ KINDS: Sequence[tuple[str, Query, int]] = (
 
 
 def batch(question: Query, *, queries_max: int) -> Callable[[Side], Features]:
-    """A batch of the same query, and a narrow count that is asked while it is worked on.
+    """A try of a batch of the same query, with a narrow count that is asked while the batch is worked on.
 
-    It has as many queries as asked for, and no more than take BATCH_MS by their public cost.
+    The batch has `queries_max` queries, or fewer if these would take over BATCH_MS by their public cost.
     """
     document = query(question)
 
@@ -64,7 +64,7 @@ def batch(question: Query, *, queries_max: int) -> Callable[[Side], Features]:
 
 
 def _few(features: Features, name: str) -> Features:
-    """The features that late work can shift: among few of them few tries choose the right one."""
+    """The features that late work can shift. From a few features, a small number of tries chooses the right one."""
     kept = (f"{name} last ms", f"{name} slots", f"{name} phase ms")
     return {feature: features[feature] for feature in kept if feature in features}
 

@@ -1,15 +1,15 @@
-"""How long the accountants that are no filters take: losses of 10^4 equal steps, and orders of many individuals.
+"""The time that the accountants without a filter take: losses of 10^4 equal steps, and orders of many individuals.
 
     python -m loadtests.bench_accountants [--quick]
 
-- The epsilon of 10,000 equal steps by privacy loss distributions, in both directions, nothing kept from before: of a
-  full batch and Poisson-subsampled, the median of some rounds. Asked is at most 1 s.
-- Rényi divergences of 60,000 individuals over 1,000 steps at 16 orders: each step has a new norm of each individual,
-  which is rounded up into one of 256 cells of a grid and counted; a table of exact divergences by cell and order, made
-  in the time that is measured, gives the sums. Asked is at most 10 s. The norms are drawn outside of it.
+- The epsilon of 10,000 equal steps by privacy loss distributions, in both directions, with nothing kept from before:
+  of a full batch and Poisson-subsampled, the median of some rounds. It may take at most 1 s.
+- Rényi divergences of 60,000 individuals over 1,000 steps at 16 orders. Each step has a new norm of each individual,
+  which is rounded up into one of 256 cells of a grid and counted. A table of exact divergences by cell and order, made
+  within the measured time, gives the sums. It may take at most 10 s. The norms are drawn before.
 
-Times are processor time of the process, with wall time beside it: what is asked does not depend on other load. The exit
-status is 1 if either takes longer. --quick takes a tenth of the individuals and of the steps, and asks nothing.
+Times are processor time of the process, which does not depend on other load, with wall time beside it. The exit status
+is 1 if either takes longer. --quick takes a tenth of the individuals and of the steps, and bounds nothing.
 """
 
 import argparse
@@ -35,7 +35,7 @@ ROUNDS = 5
 
 
 class Taken(NamedTuple):
-    """Seconds of processor and of wall time, and what came of it."""
+    """Seconds of processor and of wall time, and the result of the work."""
 
     processor_s: float
     wall_s: float
@@ -50,13 +50,13 @@ def taken(work: Callable[[], float]) -> Taken:
 
 
 def losses(steps: Steps) -> Taken:
-    """The time of one epsilon."""
+    """Measure the time of one epsilon."""
     losses_of.cache_clear()
     return taken(lambda: epsilon_of_steps([steps], delta=1e-5))
 
 
 def orders(individuals: int, steps: int) -> Taken:
-    """The time of recording all steps and of the divergences, and the largest divergence."""
+    """Measure the recording of all steps and the divergences; the result is the largest divergence."""
     rng = np.random.default_rng(31)
     own = OwnSteps(grid_of_equal_ratios(1e-3, 1.0, intervals=CELLS - 1), individuals)
     norms = [rng.uniform(0, 1, individuals) ** 2 for _ in range(16)]
@@ -70,12 +70,12 @@ def orders(individuals: int, steps: int) -> Taken:
 
 
 def shown(measured: Taken) -> str:
-    """Both times."""
+    """Both times as text."""
     return f"{measured.processor_s:7.3f} s of processor, {measured.wall_s:7.3f} s in all"
 
 
 def main() -> int:
-    """Print the figures; 1 if one is beyond what is asked."""
+    """Print the figures; 1 if one is beyond its bound."""
     parser = argparse.ArgumentParser(prog="loadtests.bench_accountants", description="Time the accountants.")
     parser.add_argument("--quick", action="store_true", help="a tenth of all, and nothing asked")
     quick = parser.parse_args().quick

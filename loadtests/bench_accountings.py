@@ -2,16 +2,16 @@
 
     python -m loadtests.bench_accountings [people] [rows] [--work]
 
-First one query's work in the writer, in process: the accounts have spent different amounts, and a tenth can pay for
-nothing more. Reported are medians of the processor time of interleaved calls (`work_*_ms`).
+First comes one query's work in the writer, in process. The accounts have spent different amounts, and a tenth can pay
+for nothing more. Reported are medians of the processor time of interleaved calls (`work_*_ms`).
 
-Then, without `--work`, a service with slots off has a dataset of each row of VARIANTS. So many ledger rows are written
-first, sparse counts that are all answered and committed, shared by the datasets. Then come rounds: one query of
-everybody after another, and sparse counts over one connection and over sixteen. Reported are medians of interleaved
-requests and rounds, and of sparse counts also the server's processor time (`*_processor_ms`).
+Then, without `--work`, a service with slots off has a dataset for each row of VARIANTS. First, `rows` ledger rows are
+written, divided among the datasets: sparse counts, all answered and committed. Then come rounds of queries of
+everybody, one after another, and of sparse counts over one connection and over sixteen. Reported are medians of
+interleaved requests and rounds, and for sparse counts also the server's processor time (`*_processor_ms`).
 
-`*_to_gdp` is the ratio to the same query and noise under gdp; `*_to_gaussian` that of Laplace noise to Gaussian
-noise in the same dataset. A pure dataset has no Gaussian: its ratio is of Laplace noise alone.
+`*_to_gdp` is the ratio to the same query and noise under gdp. `*_to_gaussian` is that of Laplace noise to Gaussian
+noise in the same dataset. A pure dataset has no Gaussian noise, so that it has a ratio to gdp alone, of Laplace noise.
 """
 
 import argparse
@@ -54,7 +54,7 @@ VARIANTS: Final[Mapping[str, Mapping[str, Any]]] = {
         "monitor": {"rho": "0.001", "ticks": 1024, "share": 0.5},
     },
 }
-"""The registration of each dataset. No tick of the monitor is asked."""
+"""The registration of each dataset. No tick of its monitor is asked."""
 GAUSSIAN: Final = "gaussian"
 NOISES: Final[Mapping[str, Mapping[str, Any]]] = {
     GAUSSIAN: {"noise": {"sigma": 5000.0}},
@@ -69,11 +69,11 @@ OUT_EVERY: Final = 10
 AT_ONCE: Final = 256
 
 Case = tuple[str, str]
-"""A row of VARIANTS and one of NOISES."""
+"""(row of VARIANTS, row of NOISES)."""
 
 
 def cases() -> list[Case]:
-    """Each dataset with each noise that has a price there."""
+    """All pairs of a dataset and a noise that has a price in it."""
     return [
         (variant, noise)
         for variant, fields in VARIANTS.items()
@@ -95,7 +95,7 @@ def stated_monitor(fields: Mapping[str, Any]) -> Monitor | None:
 
 
 def of_work(count: int) -> dict[str, float]:
-    """The writer's work on each query in each case."""
+    """Measure the writer's work on each query in each case."""
     memory = made(count)
     figures: dict[str, float] = {}
     for name, query in QUERIES.items():
@@ -109,7 +109,7 @@ def of_work(count: int) -> dict[str, float]:
 
 
 def aged(memory: DatasetMemory) -> None:
-    """Accounts that have spent different amounts, of which every tenth is used up."""
+    """Let the accounts have spent different amounts; every tenth has nothing left."""
     accounts = memory.accounts
     spent = np.random.default_rng(3).integers(0, 2**40, accounts.size)
     spent[::OUT_EVERY] = accounts.limits[::OUT_EVERY]
@@ -117,7 +117,7 @@ def aged(memory: DatasetMemory) -> None:
 
 
 def answered(memory: DatasetMemory, query: Mapping[str, Any], variant: str, noise: str) -> Callable[[], None]:
-    """The work of a query, of which nothing is stored."""
+    """A function that does the work of a query and stores nothing."""
     accounting, monitor = stated(VARIANTS[variant]), stated_monitor(VARIANTS[variant])
     asked = Query.model_validate({"version": 1, "reuse": False, **NOISES[noise], **query})
     plan = compile_query(
@@ -127,7 +127,7 @@ def answered(memory: DatasetMemory, query: Mapping[str, Any], variant: str, nois
 
 
 def over_http(count: int, rows: int) -> dict[str, float]:
-    """The answers of a service."""
+    """Measure the answers of a service."""
     figures: dict[str, float] = {}
     with throw_away_home() as home, serving(home, environment={"SPARING_RELEASE_SLOT_MS": "0"}) as rig:
         table = arrow_bytes(people(count))
@@ -151,7 +151,7 @@ def over_http(count: int, rows: int) -> dict[str, float]:
 
 
 def register(rig: Rig, variant: str, table: bytes, count: int) -> None:
-    """A dataset and its people."""
+    """Register a dataset and upload its people."""
     rig.curator.post(
         "/v1/datasets", json={**DATASET, "name": variant, "capacity": count, **VARIANTS[variant]}
     ).raise_for_status()
@@ -182,7 +182,7 @@ def asked(noise: str, **query: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
 
 
 def sparse_round(rig: Rig, variant: str, noise: str, connections: int) -> Round:
-    """Sparse counts for two seconds."""
+    """Ask sparse counts for two seconds."""
     headers = {"Authorization": str(rig.analyst.headers["authorization"])}
 
     def body(number: int) -> bytes:

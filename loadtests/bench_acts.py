@@ -2,10 +2,11 @@
 
     python -m loadtests.bench_acts
 
-In milliseconds, medians. `..._writer` is the time for which an act occupies the writer, `..._processor` the processor
-time of that, `..._follow` the time for another replica's memory to reach the new head; `everything_follow` is the time
-to follow when a replica knew only that something had changed. `..._late` is the lateness of a thread that sleeps for a
-millisecond, at the 99.9th percentile, while the act is prepared; `nothing_late` is that without any act.
+All figures are medians in milliseconds. `..._writer` is how long an act occupies the writer, and `..._processor` the
+processor time of that. `..._follow` is how long another replica's memory takes to reach the new head;
+`everything_follow` is the same when that replica knows only that something has changed. `..._late` is how late a thread
+is that sleeps for a millisecond, at the 99.9th percentile, while the act is prepared; `nothing_late` is the same
+without any act.
 """
 
 import io
@@ -63,7 +64,7 @@ REGISTRATION = {
 
 @dataclass(frozen=True)
 class Rig:
-    """A replica over a database of its own, and the memory of a replica that follows."""
+    """A replica over a database of its own, and the memory of another replica that follows."""
 
     replica: Replica
     store: PostgresStore
@@ -71,7 +72,7 @@ class Rig:
     line_s: list[tuple[float, float]] = field(default_factory=list)  # processor time of the same
 
     def __post_init__(self) -> None:
-        """Measure what acts take of the writer."""
+        """Measure how long acts occupy the writer."""
         committer = self.replica.registry.writer(self.follower.record).committer
         real = committer.act
 
@@ -120,7 +121,7 @@ def rig() -> Iterator[Rig]:
 
 
 def visits(whose: np.ndarray) -> pa.Table:
-    """An event of each of these people."""
+    """One event of each of these people."""
     return pa.table({"person_id": pa.array([f"p{n}" for n in whose]), "item": pa.array(whose % 1000)})
 
 
@@ -130,7 +131,7 @@ def newcomers(first: int, count: int) -> pa.Table:
 
 
 def lateness_ms(task: Callable[[], object]) -> float:
-    """The lateness of a thread that sleeps for a millisecond while a task runs, at the 99.9th percentile."""
+    """The lateness, at the 99.9th percentile, of a thread that sleeps for a millisecond while a task runs."""
     late: list[float] = []
     is_over = threading.Event()
 
@@ -174,7 +175,7 @@ def acts_of(made: Rig) -> dict[str, Callable[[int], object]]:
 
 
 def run() -> dict[str, float]:
-    """Medians of all rounds."""
+    """The medians of all rounds."""
     figures: dict[str, float] = {}
     with rig() as made:
         loads = []

@@ -3,9 +3,9 @@
     python -m loadtests.bench_evaluate
 
 The two run in turn, so that a busy machine slows both, and the ratio of the medians is the result. The bare evaluation
-has no charges, limits, NULLs or individuals: it is a floor, not a peer. The promised ratio is to the
-same predicate and sum on int64 columns. The ratios to columns in the smallest dtypes that numpy has for them, and to a
-sum by `count_nonzero`, are harder and given as well: the accounts alone are sixteen times the bytes of those columns.
+has no charges, limits, NULLs or individuals: it is a floor, not a peer. The promised ratio is to the same predicate and
+sum on int64 columns. Two harder ratios are printed too: to columns in the smallest dtypes that numpy has for them, and
+to a sum by `count_nonzero`. The accounts alone have sixteen times the bytes of those columns.
 """
 
 import json
@@ -30,7 +30,7 @@ ITEMS = 100_000
 DISTRICTS = 20
 ROUNDS = 60
 RATIO_MAX = 5.0
-"""A count of a segment (two columns, 3 % of people) at sigma 20 costs at most so many times the bare evaluation."""
+"""How many times the bare evaluation a count of a segment (two columns, 3 % of people) may cost at sigma 20."""
 
 _SCHEMA = {
     "people": {
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def make_people() -> People:
-    """A million people and five million events, the same ones every time."""
+    """A million people and five million events, the same in every run."""
     random = np.random.default_rng(2021)
     schema = Schema.model_validate(_SCHEMA)
     memory = DatasetMemory(schema)
@@ -98,12 +98,12 @@ def make_people() -> People:
 
 
 def ask(people: People, query: Mapping[str, object]) -> Callable[[], Release]:
-    """A query of these people."""
+    """A function that asks a query of these people."""
     return asked(people.memory, query, sigma=20.0, capacity=2**20, budget_units=2**40)
 
 
 def _counts(people: People) -> dict[str, float]:
-    """Counts at three selectivities, against the bare ones."""
+    """Measure counts at three selectivities against bare ones."""
     small = _masks(people.age, people.district)
     wide = _masks(people.age.astype(np.int64), people.district.astype(np.int64))
     figures: dict[str, float] = {}
@@ -126,7 +126,7 @@ def _counts(people: People) -> dict[str, float]:
 
 
 def _others(people: People) -> dict[str, float]:
-    """Other kinds of query, for information."""
+    """Measure other kinds of query, for information."""
     kinds: dict[str, tuple[Mapping[str, object], Callable[[], object]]] = {
         "group_by": (
             {"select": [{"count": {}}], "group_by": ["district"]},
@@ -149,7 +149,7 @@ Mask = Callable[[], NDArray[np.bool_]]
 
 
 def _masks(age: NDArray[np.integer], district: NDArray[np.integer]) -> dict[str, Mask]:
-    """The predicates as plain numpy on bare columns."""
+    """The predicates in plain numpy on bare columns."""
     return {
         "few": lambda: (age >= 40) & (district == 3),
         "some": lambda: (age >= 40) & (district < 10),

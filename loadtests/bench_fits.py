@@ -1,11 +1,11 @@
-"""Release slots and a fit: a logistic step with them beside one without, and a count of another connection meanwhile.
+"""Release slots and a fit: a logistic step with slots and without, and a count on another connection meanwhile.
 
     python -m loadtests.bench_fits [people]
 
 Two services hold the same individuals, with fifty whole numbers and a boolean. `slots_off_ms` and `slots_on_ms` are the
 median times of one step, in turn, from the request to the whole answer; `slots_on_ratio` is their quotient. Then sparse
 counts are asked one after the other of the service with slots: `count_alone_ms`, and `count_beside_ms` while another
-connection asks for steps without a pause. The engine's own time of a step stands in `bench_steps`.
+connection asks for steps without a pause. The engine's own time of a step is in `bench_steps`.
 """
 
 import json
@@ -28,7 +28,7 @@ COUNT: Final = {"select": [{"count": {}}], "where": {"and": [{"eq": [{"col": f"c
 
 
 def run(people: int = PEOPLE) -> dict[str, float]:
-    """Both services."""
+    """Measure both services."""
     memory = made(people)
     with ExitStack() as stack:
         rigs = []
@@ -42,17 +42,17 @@ def run(people: int = PEOPLE) -> dict[str, float]:
 
 
 def step(rig: Rig) -> None:
-    """One gradient."""
+    """Ask for one gradient."""
     ask(rig, QUERIES["logistic"], sigma=1000.0)
 
 
 def ask(rig: Rig, query: Mapping[str, Any], *, sigma: float) -> None:
-    """One query that is charged."""
+    """Ask one query that is charged."""
     answered(rig, "fits", json={"version": 1, "noise": {"sigma": sigma}, "reuse": False, **query})
 
 
 def counts_ms(rig: Rig) -> dict[str, float]:
-    """Counts alone, and beside a fit on a connection of its own."""
+    """Measure counts alone, and beside a fit on another connection."""
     one = partial(ask, rig, COUNT, sigma=5000.0)
     (alone_ms,) = alternately_ms(one, rounds=COUNTS)
     ended = threading.Event()
@@ -67,7 +67,7 @@ def counts_ms(rig: Rig) -> dict[str, float]:
 
 
 def fit(rig: Rig, ended: threading.Event) -> None:
-    """One step after the other until the end."""
+    """Ask for one step after the other until the end."""
     with client(rig.url, rig.analyst.headers["Authorization"].removeprefix("Bearer ")) as analyst:
         beside = replace(rig, analyst=analyst)
         while not ended.is_set():

@@ -2,9 +2,9 @@
 
     python -m loadtests.bench_forwarding
 
-Two processes on one home, with the default release slots. One owns the dataset and holds every response until its
-instant, so that the difference of the medians over one connection is the way there and back. Then 64 connections: on
-the owner alone, on the neighbour alone, and half on each, against a single process that owns the dataset by itself.
+Two processes run on one home, with the default release slots. One owns the dataset and holds every response until its
+instant, so that the difference of the medians over one connection is the way there and back. Then come 64 connections:
+all at the owner, all at the neighbour, and half at each, against a single process that owns the dataset by itself.
 """
 
 import statistics
@@ -42,7 +42,7 @@ DATASET: dict[str, Any] = {
 
 
 def run() -> dict[str, float]:
-    """Medians of rounds that take turns."""
+    """The medians of rounds that take turns."""
     with throw_away_home() as home:
         alone = _alone(home)
         with _both(home) as (owner, other):
@@ -65,7 +65,7 @@ def _alone(home: Path) -> dict[str, float]:
 
 @contextmanager
 def _both(home: Path) -> Iterator[tuple[Rig, Rig]]:
-    """The first process has loaded the dataset and owns it."""
+    """Two processes, of which the first has loaded the dataset and owns it."""
     with ExitStack() as stack:
         owner = stack.enter_context(serving(home))
         load(_target(owner), connections=1, seconds=1)

@@ -2,16 +2,16 @@
 
     python -m loadtests.bench_hot_path
 
-A sparse count on a million people, slots off. The bare endpoint is the usual code: FastAPI, a pydantic model
-of the body, a psycopg pool of the same size, one INSERT of the body, one COMMIT, one worker. Both servers run side by
-side; the load alternates between them in short rounds, at 1, 16 and 64 connections, and medians give the ratios. No two
-requests are alike: the values of the condition go round.
+The query is a sparse count on a million people, with slots off. The bare endpoint is the usual code: FastAPI, a
+pydantic model of the body, a psycopg pool of the same size, one INSERT of the body, one COMMIT, one worker. Both
+servers run side by side. The load alternates between them in short rounds, at 1, 16 and 64 connections, and medians
+give the ratios. Successive requests differ, because the values of the condition go round.
 
-Beside them runs a floor: the bare endpoint plus everything that has to be durable before an answer may leave:
+A floor runs beside them: the bare endpoint plus everything that has to be durable before an answer may leave, that is
 an entry, an answer, a head and a synced record outside the database (`loadtests.bare`).
 
-Then the dense query, in which each person is charged a different amount, against bare numpy and an INSERT of the same
-eight megabytes. Recovery and bytes in the ledger are in the report of `loadtests.bench_restart`.
+The dense query follows, in which each person is charged a different amount, against bare numpy and an INSERT of the
+same eight megabytes. Recovery and bytes in the ledger are in the report of `loadtests.bench_restart`.
 """
 
 import json
@@ -49,7 +49,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Round:
-    """One round: requests a second, milliseconds of the slowest in a hundred, and processor milliseconds of each."""
+    """One round: requests a second, ms of the slowest in a hundred, and processor ms of each request."""
 
     per_s: float
     p99_ms: float
@@ -57,7 +57,7 @@ class Round:
 
 
 def run() -> dict[str, float]:
-    """The figures of all servers at each number of connections, the dense query's, and the ratios to the bare one's."""
+    """The figures of all servers at each number of connections and of the dense query, and ratios to the bare ones."""
     figures: dict[str, float] = {}
     with throw_away_home() as home, serving(home, environment={"SPARING_RELEASE_SLOT_MS": "0"}) as rig:
         register_people(rig)
@@ -71,7 +71,7 @@ def run() -> dict[str, float]:
 
 
 def compare(servers: dict[str, Server], connections: int) -> dict[str, float]:
-    """Alternating rounds of all servers."""
+    """Measure alternating rounds of all servers."""
     rounds: dict[str, list[Round]] = {name: [] for name in servers}
     for _ in range(ROUNDS):
         for name, server in servers.items():
@@ -86,7 +86,7 @@ def compare(servers: dict[str, Server], connections: int) -> dict[str, float]:
 
 
 def measured(server: Server, connections: int) -> Round:
-    """One round."""
+    """Measure one round."""
     before_s = processor_seconds(server.pid)
     done = sorted(load(server.target, connections=connections, seconds=SECONDS))
     spent_s = processor_seconds(server.pid) - before_s
@@ -98,7 +98,7 @@ def measured(server: Server, connections: int) -> Round:
 
 
 def dense(rig: Rig, database_url: str) -> dict[str, float]:
-    """Medians of the dense query and of its bare equivalent, in turn."""
+    """The medians of the dense query and of its bare equivalent, in turn."""
     ages = people()["age"].to_numpy().astype(np.int64)
     with psycopg.connect(database_url) as connection:
         connection.execute("CREATE TABLE bare_charges (charges bytea)")
@@ -119,26 +119,26 @@ def dense(rig: Rig, database_url: str) -> dict[str, float]:
 
 
 def asked(rig: Rig) -> None:
-    """The dense query, once."""
+    """Ask the dense query once."""
     key = os.urandom(12).hex()
     body = {**count_query(), **DENSE}
     rig.analyst.post("/v1/datasets/million/queries", json=body, headers={"Idempotency-Key": key}).raise_for_status()
 
 
 def charges_of(ages: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The sum, and every individual's charge, as bare as can be."""
+    """Every individual's charge and the sum, as bare as can be."""
     total = int(ages.sum())
     return ages * ages * (2**40 // 2 // 500_000**2 + total % 2)
 
 
 def written(connection: psycopg.Connection[tuple[object, ...]], charges: bytes) -> None:
-    """An INSERT of the charges, committed."""
+    """Insert the charges, and commit."""
     connection.execute("INSERT INTO bare_charges VALUES (%b)", [charges])
     connection.commit()
 
 
 def ours(rig: Rig) -> Server:
-    """The service's route."""
+    """The service's route as a server."""
     headers = {"Authorization": str(rig.analyst.headers["authorization"])}
     url = f"{rig.url}/v1/datasets/million/queries"
     return Server(Target(url=url, headers=headers, body=sparse), rig.process.pid)
@@ -146,7 +146,7 @@ def ours(rig: Rig) -> Server:
 
 @contextmanager
 def bare(database_url: str, *witness: str) -> Iterator[Server]:
-    """The bare endpoint as a process of its own; the floor, when it is given a file to sync."""
+    """Serve the bare endpoint in another process; with a file to sync it is the floor."""
     command = [sys.executable, "-m", "loadtests.bare", database_url, *witness]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -17,7 +17,7 @@ ROUNDS = 30
 
 
 def run() -> dict[str, float]:
-    """Median milliseconds of each, and the seconds that the upload took."""
+    """The median milliseconds of each request, and the seconds that the upload took."""
     with throw_away_home() as home, serving(home, environment={"SPARING_RELEASE_SLOT_MS": "0"}) as rig:
         started = time.perf_counter()
         register_people(rig)
@@ -38,7 +38,7 @@ def run() -> dict[str, float]:
 
 
 def ask(rig: Rig, key: str, **more: object) -> httpx.Response:
-    """One count."""
+    """Ask one count."""
     return rig.analyst.post("/v1/datasets/million/queries", json=count_query(**more), headers={"Idempotency-Key": key})
 
 

@@ -3,9 +3,9 @@
     python -m loadtests.bench_learning [people]
 
 A million people have fifty whole numbers from 0 to 100 each, and a boolean. The service makes features of codes, works
-out errors, clips, charges, filters and sums, and draws the noise; numpy has the features in memory, clips in doubles
-without charges. Reported are medians of the processor time of interleaved calls (`*_ms`), and their ratios to numpy
-(`*_ratio`).
+out errors, clips, charges, filters and sums, and draws the noise. Numpy has the features in memory, and clips in
+doubles without charges. Reported are medians of the processor time of interleaved calls (`*_ms`), and their ratios to
+numpy (`*_ratio`).
 """
 
 import json
@@ -25,7 +25,7 @@ from service.query.schema import Schema
 from tests.digests import with_digests
 
 ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-"""Read when numpy is imported."""
+"""Variables of the environment that numpy reads when it is imported."""
 PEOPLE: Final = 10**6
 FEATURES: Final = 50
 ROUNDS: Final = 9
@@ -43,7 +43,7 @@ Reals = NDArray[np.float64]
 
 
 def run(people: int = PEOPLE) -> dict[str, float]:
-    """Each query, and numpy's step and moments."""
+    """Measure each query, and numpy's step and moments."""
     memory = made(people)
     columns = memory.people.columns
     features = np.stack([columns[f"c{n}"][:people] for n in range(FEATURES)], axis=1).astype(np.float64) * UNIT

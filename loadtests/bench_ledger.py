@@ -2,8 +2,8 @@
 
     python -m loadtests.bench_ledger
 
-A receipt is read as the service reads it, from a snapshot of the database: of one individual among a million, in a
-ledger of a hundred entries, each of which charges every individual a different amount.
+A receipt is read as the service reads it, from a snapshot of the database. It is that of one individual among a
+million, in a ledger of a hundred entries, each of which charges every individual a different amount.
 """
 
 import json
@@ -44,7 +44,7 @@ DENSE = 100
 AGED = 300_000
 AT_ONCE = 1_000
 FEW = 163
-"""The individuals that a sparse entry charges."""
+"""How many individuals a sparse entry charges."""
 ROUNDS = 200
 AT = datetime(2026, 11, 22, tzinfo=UTC)
 BYTES = (
@@ -56,7 +56,7 @@ BYTES = (
 
 @contextmanager
 def database() -> Iterator[str]:
-    """A server of its own, with the newest schema."""
+    """The URL of a new server with the newest schema."""
     with throw_away_home() as home, EmbeddedPostgres(home / "postgres", throw_away=True) as server:
         url = server.url_of("postgres")
         migrate(url)
@@ -64,7 +64,7 @@ def database() -> Iterator[str]:
 
 
 def dataset(store: PostgresStore) -> DatasetRecord:
-    """A stored registration."""
+    """Store a registration."""
     people = {"kind": "individuals", "key": "id", "columns": {"age": {"type": "integer", "lower": 0, "upper": 120}}}
     return store.add_dataset(
         DatasetRecord(
@@ -83,7 +83,7 @@ def dataset(store: PostgresStore) -> DatasetRecord:
 
 
 def entry(head: Head, told: Quantities) -> LedgerEntry:
-    """The entry that follows on a head."""
+    """The entry that follows a head."""
     salt = uuid4().bytes + uuid4().bytes
     draft = LedgerEntry(
         format=FORMAT,
@@ -113,7 +113,7 @@ def entry(head: Head, told: Quantities) -> LedgerEntry:
 
 
 def told(count: int, *, one_norm: bool) -> Quantities:
-    """The quantities of `count` active people, evenly spread; the norms differ unless the query has one."""
+    """The quantities of `count` active people, evenly spread. With `one_norm` all norms are equal."""
     slots = np.arange(0, PEOPLE, PEOPLE // count)[:count]
     return Quantities(
         measure=Measure.ONE_NORM if one_norm else Measure.NORMS,
@@ -124,14 +124,14 @@ def told(count: int, *, one_norm: bool) -> Quantities:
 
 
 def append(store: PostgresStore, record: DatasetRecord, what: Quantities) -> None:
-    """One entry, in a commit of its own; it has no request, and so no answer."""
+    """Commit one entry by itself. No request has made it, so that it has no answer."""
     with store.transaction(record.id, lock=True) as transaction:
         transaction.append([entry(transaction.head, what)], [], {})
         transaction.commit()
 
 
 def receipts() -> dict[str, float]:
-    """Milliseconds for one receipt and for a page of twenty, and bytes of an entry."""
+    """The milliseconds for one receipt and for a page of twenty, and the bytes of an entry."""
     with database() as url, closing(PostgresStore(url, Pepper(bytes(32)).ledger_key())) as store:
         record = dataset(store)
         append(store, record, told(10, one_norm=True))
@@ -164,7 +164,7 @@ def receipts() -> dict[str, float]:
 
 
 def rewriting() -> dict[str, float]:
-    """Seconds to amend an aged ledger for erasures, and to prune it; bytes of an entry before and after.
+    """The seconds to amend an aged ledger for erasures, and to prune it; the bytes of an entry before and after.
 
     One erased individual was charged by every entry, the other by none.
     """
@@ -232,7 +232,7 @@ def replayed(store: PostgresStore, record: DatasetRecord) -> DatasetState:
 
 
 def append_many(store: PostgresStore, record: DatasetRecord, what: Quantities) -> None:
-    """Many entries in one commit."""
+    """Commit many entries at once."""
     with store.transaction(record.id, lock=True) as transaction:
         head, made = transaction.head, list[LedgerEntry]()
         for _ in range(AT_ONCE):

@@ -1,7 +1,7 @@
-"""How long a million coordinates of noise take: ours, numpy's plain normal, OpenDP's discrete Gaussian; and entropy.
+"""The time of a million coordinates of noise: ours, numpy's plain normal, OpenDP's discrete Gaussian; and of entropy.
 
-The samplers run in turn within one run, so that other load affects all alike; the figures are
-medians. OpenDP's exact sampler works through coordinates one by one; it is measured on fewer and scaled up.
+The samplers run in turn within one run, so that other load affects all alike; the figures are medians. OpenDP's exact
+sampler works through coordinates one by one, so that it is measured on fewer and scaled up.
 """
 
 import os

@@ -2,10 +2,11 @@
 
     python -m loadtests.bench_overview
 
-The summary of all budgets: right after a query, when every account is copied, and again, when Redis holds it. An
-individual's page, that is, its budget and its newest receipts, and one page of a curator's receipts by key: while
-another process asks sparse queries on four connections without a pause. The bare endpoint of bench_hot_path answers in
-between, under the same load. Slots are off: with them an individual's responses are held for five slots.
+The summary of all budgets is read right after a query, when every account is copied, and again, when Redis holds it.
+Then come an individual's page, that is, its budget and its newest receipts, and one page of a curator's receipts by
+key. They are read while another process asks sparse queries on four connections without a pause. The bare endpoint of
+bench_hot_path answers in between, under the same load. Slots are off: with slots an individual's responses are held for
+five of them.
 """
 
 import json
@@ -36,7 +37,7 @@ Call = Callable[[], httpx.Response]
 
 
 def run() -> dict[str, float]:
-    """Milliseconds of each read: medians, and the slowest in twenty while queries are asked."""
+    """The milliseconds of each read: medians, and the slowest in twenty while queries are asked."""
     with throw_away_home() as home, serving(home, environment={"SPARING_RELEASE_SLOT_MS": "0"}) as rig:
         register_people(rig)
         asked = fill(rig)
@@ -52,7 +53,7 @@ def run() -> dict[str, float]:
 
 
 def fill(rig: Rig) -> int:
-    """Ask at least QUERIES sparse queries; how many there are."""
+    """Ask at least QUERIES sparse queries, and return their number."""
     asked = 0
     while asked < QUERIES:
         asked += len(load(ours(rig).target, connections=64, seconds=FILLING_S))
@@ -60,7 +61,7 @@ def fill(rig: Rig) -> int:
 
 
 def summaries(rig: Rig) -> dict[str, float]:
-    """Medians of the summary made anew after a query, and of the same one from Redis."""
+    """The medians of the summary when it is made after a query, and when Redis holds it."""
     times: dict[str, list[float]] = {"summary_made": [], "summary_from_redis": []}
     for _ in range(SUMMARIES):
         key = os.urandom(12).hex()
@@ -84,7 +85,7 @@ def readers(rig: Rig) -> Iterator[dict[str, httpx.Client]]:
 
 
 def reads(rig: Rig, individuals: Mapping[str, httpx.Client], target: Target) -> dict[str, Call]:
-    """The calls that are compared; each goes round the individuals."""
+    """The calls that are compared. Each goes round the individuals."""
     turn = iter(range(10**9))
     plain = httpx.Client(trust_env=False, timeout=60)
 
@@ -107,7 +108,7 @@ def reads(rig: Rig, individuals: Mapping[str, httpx.Client], target: Target) -> 
 
 
 def measured(calls: Mapping[str, Call], state: str) -> dict[str, float]:
-    """The median and the slowest in twenty of each call, in turn."""
+    """The median and the slowest in twenty of each call; the calls run in turn."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(ROUNDS):
         for name, call in calls.items():
@@ -128,7 +129,7 @@ def timed(call: Call) -> float:
 
 @contextmanager
 def load_beside(target: Target) -> Iterator[None]:
-    """Queries without a pause, from another process."""
+    """Ask queries without a pause from another process during the block."""
     process = Process(target=keep_busy, args=[target.url, dict(target.headers)], daemon=True)
     process.start()
     time.sleep(1)

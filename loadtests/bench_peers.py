@@ -3,11 +3,11 @@
     make bench-peers                     installs each library into an environment of its own first
     python -m loadtests.bench_peers      with the libraries that are installed; the others are SKIPPED
 
-All answer in turn, in a new order each round, and the medians are compared: the time from asking to the noisy numbers.
+All answer in turn, in a new order each round. Compared are the medians of the time from asking to the noisy numbers.
 Each library is a process that holds the data in memory and times itself. Sparing is measured as a whole (HTTP, charges
-of each individual, durable commit), without time slots and with the default ones, and as an engine in this process.
-An endpoint that commits one INSERT and answers nothing is the floor of any service that records a query.
-docs/peers.md tells what the figures compare and what they do not.
+of each individual, durable commit), without time slots and with the default ones, and as an engine in this process. An
+endpoint that commits one INSERT and answers nothing is the floor of any service that records a query. docs/peers.md
+says what the figures compare and what they do not.
 """
 
 import os
@@ -37,16 +37,16 @@ LIBRARIES = {
     "SmartNoise-SQL": ("smartnoise", "ask_smartnoise", ()),
     "diffprivlib": ("diffprivlib", "ask_diffprivlib", ()),
 }
-"""The folder under build/peers, the module and its options."""
+"""For each library, its folder under build/peers, its module and its options."""
 SECURE = ("OpenDP", "OpenDP, privacy filter", "SmartNoise-SQL")
-"""Those whose noise is drawn exactly from its law, by OpenDP; Sparing is compared with these."""
+"""The libraries whose noise is drawn exactly from its law, by OpenDP. Sparing is compared with these."""
 COMPARED = ("count", "histogram", "vector")
 OWN_NOISE = "Gaussian, sigma 20, rounded exactly"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Median milliseconds by contestant and task, each library's version and noise, its facts, and reasons to skip."""
+    """Median ms by contestant and task, each library's version and noise, its facts, and the reasons to skip some."""
 
     ms: Mapping[str, Mapping[str, float]]
     about: Mapping[str, Mapping[str, str]]
@@ -95,9 +95,9 @@ def _libraries(stack: ExitStack) -> tuple[dict[str, Child], dict[str, str]]:
 
 
 def _medians(asks: Mapping[str, Ask]) -> dict[str, dict[str, float]]:
-    """Median milliseconds. A turn is a call that warms up and, at a random instant, one that counts.
+    """The median milliseconds. In its turn each function is called twice: to warm up, then timed at a random instant.
 
-    Called straight after an answer, the service with time slots would always just have missed one.
+    A query straight after an answer would always just have missed a time slot.
     """
     times: dict[str, dict[str, list[float]]] = {name: {task: [] for task in TASKS} for name in asks}
     order, shuffler = list(asks), random.Random(2021)
@@ -132,7 +132,7 @@ def shown(ms: float) -> str:
 
 
 def verdicts(report: Report) -> Iterator[str]:
-    """For each way to run Sparing and each library with secure noise: how many times faster, or slower, per task."""
+    """How many times faster or slower each way to run Sparing is, by task, than each library with secure noise."""
     for own in (ENGINE, SLOTS_OFF, DEPLOYED):
         for name in (each for each in SECURE if each in report.ms):
             ratios = {task: report.ms[name][task] / report.ms[own][task] for task in COMPARED}

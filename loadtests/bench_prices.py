@@ -4,13 +4,13 @@
     python -m loadtests.bench_prices --shards 2 --people 300000
 
 Work is the processor time of one thread from the evaluation of a query to the rows that are committed, the median of
-some repetitions. It is held against the public price without the bytes of the commit, under the constants of a fresh
-calibration of this machine or of a kept one. The table is by size, the worst first. Beside each ratio stands the least
-value of the constant under which the price covers the work. The exit status is 1 if any work exceeds its price.
-All of it takes about four minutes, --quick a quarter of one.
+some repetitions. It is compared with the public price without the bytes of the commit, under the constants of a new
+calibration of this machine or of a kept one. The table is by size, the worst first. Beside each ratio is the least
+value of the constant under which the price covers the work. The exit status is 1 if any work exceeds its price. A whole
+run takes about four minutes, --quick a quarter of that.
 
-With --shards the dataset is over so many processes, work is wall time, and the price is that of the fullest shard with
-this machine's cores. First uses of an index are left out.
+With --shards the dataset is divided over that number of processes. Work is then wall time, and the price is that of the
+fullest shard with this machine's cores. First uses of an index are left out.
 """
 
 import argparse
@@ -45,7 +45,10 @@ HEADER = f"{'work/price':>10} {'people':>9} {'work ms':>9} {'price ms':>9} {'nee
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One query on one set of data. `needed` is the constant at which the price is the work; None: it has none."""
+    """One query on one set of data.
+
+    At `needed` the constant would give a price equal to the work; None if it cannot.
+    """
 
     people: int
     constant: str
@@ -97,7 +100,7 @@ def worst_first(found: Iterable[Row]) -> list[Row]:
 
 
 def slowest(found: Sequence[Row]) -> list[Row]:
-    """For each constant the data with the largest ratio."""
+    """For each constant, the row with the largest ratio."""
     first: dict[str, Row] = {}
     for row in worst_first(found):
         first.setdefault(row.constant, row)
@@ -105,7 +108,7 @@ def slowest(found: Sequence[Row]) -> list[Row]:
 
 
 def measured(people: int, speed: Speed, options: argparse.Namespace) -> Iterator[Row]:
-    """The rows of all queries among so many people."""
+    """The rows of all queries among `people` people."""
     shards, tables = options.shards, schema(people)
     with ExitStack() as opened:
         divided = opened.enter_context(divided_data(people, shards)) if shards > 1 else None
@@ -124,14 +127,14 @@ def measured(people: int, speed: Speed, options: argparse.Namespace) -> Iterator
 
 
 def times_ns(priced: Priced, plan: Plan, memory: DatasetMemory, standing: Standing, repetitions: int) -> list[int]:
-    """The times of a query: with all indexes and tallies made, or each time with none of them."""
+    """The times of a query with all indexes and tallies made; for a first query, with none of them each time."""
     if priced.is_first:
         return [once_ns(plan, made(memory.slots_used), ROOMY) for _ in range(FIRST_REPETITIONS)]
     return [once_ns(plan, memory, standing) for _ in range(repetitions + 1)][1:]
 
 
 def once_ns(plan: Plan, memory: DatasetMemory, standing: Standing) -> int:
-    """The processor time of a query on accounts that stand so."""
+    """The processor time of a query on accounts in this standing."""
     roomy(memory, charged(memory))
     state_of(memory)  # kept by the writer, and made with it
     if standing is not ROOMY:
@@ -153,7 +156,7 @@ def row_of(
     schema: Schema,
     shards: int = 1,
 ) -> Row:
-    """Work beside its price."""
+    """The row that puts work beside its price."""
     price = price_ns(plan, schema, people, speed, shards)
     return Row(
         people=people,
@@ -167,7 +170,7 @@ def row_of(
 
 
 def needed(constant: str, work_ns: float, price: Callable[[Speed], float], speed: Speed) -> float | None:
-    """The value of a constant under which the price is the work; None where it does not enter the price."""
+    """The value of a constant at which the price equals the work; None if the constant is not in the price."""
     if constant not in asdict(speed):
         return None
     value, step = getattr(speed, constant), 1000.0
@@ -176,7 +179,7 @@ def needed(constant: str, work_ns: float, price: Callable[[Speed], float], speed
 
 
 def price_ns(plan: Plan, schema: Schema, people: int, speed: Speed, shards: int = 1) -> float:
-    """The public price of the work that is measured: without the bytes of the commit."""
+    """The public price of the measured work, which leaves out the bytes of the commit."""
     unsent = replace(speed, committed_byte=0.0)
     return cost_of(plan, schema.tables[plan.rows.table], capacity=people, speed=unsent, shards=shards).time_ns
 
@@ -189,7 +192,7 @@ def plan_of(priced: Priced, schema: Schema, people: int) -> Plan:
 
 
 def kept(path: Path | None, shards: int = 1) -> Speed:
-    """The constants of a file, or of a calibration now; those of the commit are not needed."""
+    """The constants of a file, or of a new calibration, without those of the commit, which are not needed."""
     if path is not None:
         return Speed(**json.loads(path.read_text()))
     speed = measured_speed(drawn, Commits(empty_ns=0, slow_ns=0, payload_ns=0))

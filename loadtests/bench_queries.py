@@ -34,14 +34,14 @@ Figures = dict[str, float]
 
 
 def main() -> None:
-    """Print the figures, of the parts named in the arguments or of all."""
+    """Print the figures of the parts named in the arguments, by default of all."""
     parts = {"groups": groups, "histogram": histogram, "sums": sums, "functional": functional, "flat": flat}
     for name in sys.argv[1:] or parts:
         print(name, json.dumps({key: round(value, 3) for key, value in parts[name]().items()}))
 
 
 def groups() -> Figures:
-    """A count by 100 groups on a million people with ten rows each, against bincount."""
+    """Measure a count by 100 groups on a million people with ten rows each, against bincount."""
     random = np.random.default_rng(7)
     group = random.integers(0, GROUPS, PEOPLE * ROWS_EACH).astype(np.uint8)
     memory = _memory({"group": {"type": "integer", "lower": 0, "upper": GROUPS - 1}}, {"group": group})
@@ -50,7 +50,7 @@ def groups() -> Figures:
 
 
 def histogram() -> Figures:
-    """A histogram of a million categories over ten million rows, with and without a condition."""
+    """Measure a histogram of a million categories over ten million rows, with and without a condition."""
     random = np.random.default_rng(8)
     item = random.integers(0, WIDE, PEOPLE * ROWS_EACH).astype(np.uint32)
     day = random.integers(0, 365, PEOPLE * ROWS_EACH).astype(np.uint16)
@@ -72,7 +72,7 @@ def histogram() -> Figures:
 
 
 def sums() -> Figures:
-    """A sum in which everybody is charged differently: nanoseconds a person for norms, charges, filter and sum."""
+    """Measure a sum in which everybody is charged differently: ns a person for norms, charges, filter and sum."""
     random = np.random.default_rng(10)
     schema = Schema.model_validate(
         {
@@ -100,7 +100,7 @@ def sums() -> Figures:
 
 
 def functional() -> Figures:
-    """Fifty weights over a column of 100,000 items, against the gather of those columns and the product by rows."""
+    """Measure fifty weights over a column of 100,000 items against a gather of those columns and a product by rows."""
     random = np.random.default_rng(11)
     item = random.integers(0, ITEMS, PEOPLE * ROWS_EACH).astype(np.uint32)
     memory = _memory({"item": {"type": "category", "size": ITEMS}}, {"item": item})
@@ -119,7 +119,7 @@ def functional() -> Figures:
 
 
 def flat() -> Figures:
-    """A count that touches the same number of people of ever more."""
+    """Measure a count that touches the same number of people among more and more."""
     figures: Figures = {}
     for size in FLAT_SIZES:
         random = np.random.default_rng(12)
@@ -148,7 +148,7 @@ _CLIPPED = {"from": "visits", "per_individual": {"l2_clip": 10}}
 
 
 def _memory(columns: Mapping[str, object], codes: Mapping[str, NDArray[np.unsignedinteger]]) -> DatasetMemory:
-    """A million people without columns and ten rows of each, in order."""
+    """A million people, with no columns of their own and ten rows each, in order."""
     schema = Schema.model_validate(
         {
             "people": {"kind": "individuals", "key": "person_id", "columns": {}},
@@ -163,7 +163,7 @@ def _memory(columns: Mapping[str, object], codes: Mapping[str, NDArray[np.unsign
 
 
 def ask(memory: DatasetMemory, query: Mapping[str, object]) -> Callable[[], Release]:
-    """A query under limits that are never reached."""
+    """A function that asks a query under limits that are never reached."""
     return asked(memory, query, sigma=2000.0, capacity=2**24, budget_units=2**60)
 
 

@@ -2,10 +2,10 @@
 
     python -m loadtests.bench_release [requests of each class]
 
-Two classes of work in random order: 1.0 ms of arithmetic and 2.5 ms, about what a careless evaluation takes for 40,000
-people of whom 5 % can pay, and for 95 %. It runs on a thread of its own, as the service's writer does, behind uvicorn
-and the service's own layer; the client is another process on the loopback. A third class repeats the first:
-these two must not differ, and a rig that finds a difference (|t| > 4.5) has measured itself.
+There are two classes of work in random order: 1.0 ms of arithmetic and 2.5 ms, about what a careless evaluation takes
+for 40,000 people of whom 5 % can pay, and for 95 %. The work runs on a thread of its own, as the service's writer does,
+behind uvicorn and the service's own layer. The client is another process on the loopback. A third class repeats the
+first. These two must not differ: a rig that finds a difference (|t| > 4.5) has measured itself.
 
 Reported are medians, their difference, and the largest |t| of Welch's test over crops of the slow tail, as in dudect:
 above 4.5 is suspicious, above 10 certain.
@@ -43,7 +43,7 @@ Times = Mapping[str, NDArray[np.float64]]
 
 
 def run(requests: int = REQUESTS) -> dict[str, float]:
-    """For each policy: medians in us, the difference between the classes, the largest |t|, and both for the control."""
+    """For each policy: medians in us, the difference between the classes, the largest |t|; again for the control."""
     figures: dict[str, float] = {}
     for policy in POLICIES:
         with served(policy) as port:
@@ -91,7 +91,7 @@ def measured(port: int, requests: int) -> Times:
 
 
 def exchange(connection: socket.socket, name: str) -> float:
-    """One request on an open connection."""
+    """Send one request on an open connection, and return its time in us."""
     # A pause that does not depend on the class, so that no response shapes the next request's arrival.
     time.sleep(random.uniform(0.0005, 0.0015))
     request = f"GET /{name.split(maxsplit=1)[0]} HTTP/1.1\r\nHost: bench\r\n\r\n".encode()
@@ -105,7 +105,7 @@ def exchange(connection: socket.socket, name: str) -> float:
 
 
 def largest_t(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """The largest |t| of Welch's test, over crops of both at the same quantiles of all."""
+    """The largest |t| of Welch's test, over crops of both samples at common quantiles."""
     both = np.concatenate([one, other])
     limits = [float(np.quantile(both, crop)) for crop in CROPS]
     return max(abs(welch_t(one[one <= limit], other[other <= limit])) for limit in limits)
@@ -122,7 +122,7 @@ def welch_t(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
 
 @contextmanager
 def served(policy: str) -> Iterator[int]:
-    """A server process under a policy; its port."""
+    """Run a server process under a policy; yields its port."""
     command = [sys.executable, "-m", "loadtests.bench_release", "serve", policy]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -143,7 +143,7 @@ def serve(policy: str) -> None:
 
 
 def application(policy: str) -> ASGIApp:
-    """Evaluates on a thread, as the service does, and answers under a policy."""
+    """An application that evaluates on a thread, as the service does, and answers under a policy."""
     works = {name: work(milliseconds) for name, milliseconds in CLASSES.items() if " " not in name}
     writer = ThreadPoolExecutor(1)
 
@@ -192,7 +192,7 @@ class Sleeping:
 
 
 def work(milliseconds: float) -> Callable[[], None]:
-    """Arithmetic on arrays, as in an evaluation, for so many milliseconds."""
+    """A function that does arithmetic on arrays, as an evaluation does, for this many milliseconds."""
     numbers = np.random.default_rng(1).integers(0, 2**30, 20_000)
 
     def evaluate() -> None:

@@ -4,9 +4,10 @@
 
 The dataset has a long history: eight thousand commits, so that its witness is about as long as it ever gets.
 
-After a clean stop, after kill -9 with a thousand entries since the last checkpoint, and without preloading, each
-five times: until connections are accepted, from there to the first answer, and both together; the processor time of the
-process does not depend on other load. Then the memory per person, and the bytes of a query in the ledger.
+Three kinds of restart are measured five times each: after a clean stop, after kill -9 with a thousand entries since the
+last checkpoint, and without preloading. The times are those until connections are accepted, from there to the first
+answer, and both together. The processor time of the process does not depend on other load. Then come the memory per
+person, and the bytes of a query in the ledger.
 """
 
 import json
@@ -28,7 +29,10 @@ from service.embedded import EmbeddedPostgres
 ROUNDS = 5
 TAIL = 1000
 AGE = 6800
-"""Commits before the first stop; with those of the starts, a little less than what a witness is thinned out at."""
+"""Commits before the first stop.
+
+With those of the starts they are a little fewer than those at which a witness is thinned.
+"""
 FEW = {"and": [{"eq": [{"col": "country"}, 7]}, {"eq": [{"col": "age"}, 33]}]}  # about 165 people
 QUERIES = {
     "few": count_query(where=FEW),
@@ -45,7 +49,7 @@ SWITCHES = {"SPARING_RELEASE_SLOT_MS": "0", "SPARING_DRAIN_NOTICE_MS": "0"}
 
 @dataclass(frozen=True)
 class Start:
-    """One start of the service: seconds until ready, from then to the first answer, of processor; bytes of memory."""
+    """One start of the service: seconds until ready, from there to the answer, and of processor; bytes of memory."""
 
     ready_s: float
     answer_s: float
@@ -55,7 +59,7 @@ class Start:
 
 
 def run() -> dict[str, float]:
-    """Medians."""
+    """The medians of all restarts."""
     figures: dict[str, float] = {}
     with throw_away_home() as home:
         with serving(home, environment=SWITCHES) as rig:
@@ -96,7 +100,7 @@ def start(home: Path, key: str, *, preload: bool = True, tail: int = 0) -> Start
 
 
 def ask(analyst: httpx.Client, query: dict[str, object], key: str) -> None:
-    """One query."""
+    """Ask one query."""
     reply = analyst.post("/v1/datasets/million/queries", json=query, headers={"Idempotency-Key": key})
     reply.raise_for_status()
 
@@ -125,7 +129,7 @@ def ledger_bytes(home: Path) -> dict[str, float]:
 
 
 def resident_bytes(pid: int) -> int:
-    """Memory of a process."""
+    """The resident memory of a process."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 

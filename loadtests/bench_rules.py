@@ -5,10 +5,10 @@
 In process, the dataset has an age for each of a million people, of whom a tenth can pay for nothing more. Reported are
 medians of the processor time of interleaved calls (`*_ms`), and their ratios to the skip rule (`*_ratio`).
 
-With `--http` a service with slots off answers, with its durable commits: one query after another where all are touched,
-and rounds of sparse counts over one connection and over sixteen. A tenth have spent what a clip query could charge.
-Reported are medians of interleaved requests and rounds, of sparse counts also the server's processor time
-(`*_processor_ms`).
+With `--http` a service with slots off answers, with its durable commits. It is asked one query after another in which
+all are touched, and rounds of sparse counts over one connection and over sixteen. A tenth have spent what a clip query
+could charge. Reported are medians of interleaved requests and rounds, and for sparse counts also the server's processor
+time (`*_processor_ms`).
 """
 
 import argparse
@@ -53,11 +53,11 @@ EXHAUSTING: Final = {
     "noise": {"sigma": 0.5},
     "rule": "clip",
 }
-"""Costs more than the whole budget, of which the rule leaves next to nothing."""
+"""A query that costs more than the whole budget. Its rule leaves next to nothing of the budget."""
 
 
 def run(people: int = PEOPLE) -> dict[str, float]:
-    """Each query under each rule."""
+    """Measure each query under each rule."""
     memory = made(people)
     out, whole = slice(None, people, OUT_EVERY), memory.accounts.limits.copy()
     figures: dict[str, float] = {}
@@ -74,7 +74,10 @@ def run(people: int = PEOPLE) -> dict[str, float]:
 
 
 def answered(memory: DatasetMemory, query: Mapping[str, Any], rule: str) -> Callable[[], None]:
-    """The work of a query under a rule, which clip is of the query and the others of the dataset; nothing is stored."""
+    """A function that does the work of a query under a rule, and stores nothing.
+
+    The clip rule belongs to the query, the other rules to the dataset.
+    """
     asked = Query.model_validate(
         {"version": 1, "noise": {"sigma": 200.0}, "reuse": False, "rule": "clip" if rule == "clip" else "skip", **query}
     )
@@ -83,7 +86,7 @@ def answered(memory: DatasetMemory, query: Mapping[str, Any], rule: str) -> Call
 
 
 def over_http(people: int = PEOPLE) -> dict[str, float]:
-    """The answers of a service under each rule."""
+    """Measure the answers of a service under each rule."""
     figures: dict[str, float] = {}
     with throw_away_home() as home, serving(home, environment={"SPARING_RELEASE_SLOT_MS": "0"}) as rig:
         for rule in ("skip", "drop"):
@@ -113,7 +116,10 @@ def medians_of(rounds: Mapping[str, list[Round]], figure: Callable[[Round], floa
 
 
 def in_turn(calls: Mapping[K, Callable[[], T]], rounds: int) -> dict[K, list[T]]:
-    """The results of each call, round by round; every round begins with another one, and the first does not count."""
+    """The results of each call, round by round.
+
+    Every round begins with another call, and the first round does not count.
+    """
     returned: dict[K, list[T]] = {name: [] for name in calls}
     names = list(calls)
     for number in range(rounds + 1):
@@ -126,17 +132,17 @@ def in_turn(calls: Mapping[K, Callable[[], T]], rounds: int) -> dict[K, list[T]]
 
 
 def dataset_of(rule: str) -> str:
-    """The dataset that is asked: clip is a rule of queries, in a dataset of the skip rule."""
+    """The name of the dataset to ask: a clip query is asked of the dataset with the skip rule."""
     return "drop" if rule == "drop" else "skip"
 
 
 def query_rule(rule: str) -> dict[str, str]:
-    """The part of a query that says its rule."""
+    """The part of a query that states its rule."""
     return {"rule": "clip" if rule == "clip" else "skip"}
 
 
 def post(rig: Rig, dataset: str, query: Mapping[str, Any]) -> float:
-    """One query, in milliseconds."""
+    """Ask one query, and return its milliseconds."""
     headers = {"Idempotency-Key": os.urandom(12).hex()}
     began = time.perf_counter()
     rig.analyst.post(f"/v1/datasets/{dataset}/queries", json=query, headers=headers).raise_for_status()
@@ -144,7 +150,7 @@ def post(rig: Rig, dataset: str, query: Mapping[str, Any]) -> float:
 
 
 def sparse_round(rig: Rig, rule: str, connections: int) -> Round:
-    """Sparse counts for two seconds."""
+    """Ask sparse counts for two seconds."""
     headers = {"Authorization": str(rig.analyst.headers["authorization"])}
 
     def body(number: int) -> bytes:

@@ -2,8 +2,9 @@
 
     python -m loadtests.bench_scale [--people 10000 100000 ...] [--plot docs/scale.png]
 
-Counts of about 600 people by a condition on two columns, over HTTP without slots: request, charges, durable commit,
-answer. Each size has a service of its own; beside each count the smallest response of that service, in turn.
+The queries are counts of about 600 people by a condition on two columns, over HTTP without slots: request, charges,
+durable commit, answer. Each size has its own service. The smallest response of that service is measured in turn with
+each count.
 """
 
 import argparse
@@ -26,7 +27,7 @@ ROUNDS = 60
 
 
 def main() -> None:
-    """Print the medians in milliseconds, by the number of people; draw them where a path is given."""
+    """Print the medians in milliseconds by the number of people, and draw them if a path is given."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--people", type=int, nargs="+", default=SIZES)
     parser.add_argument("--plot", type=Path)
@@ -38,7 +39,7 @@ def main() -> None:
 
 
 def of_size(size: int) -> dict[str, float]:
-    """Medians of one size."""
+    """The medians of one size."""
     with throw_away_home() as home, serving(home, environment={"SPARING_RELEASE_SLOT_MS": "0"}) as rig:
         register(rig, size)
         asked = [count_query(where=where_of(size, n % VALUES)) for n in range(ROUNDS + 5)]
@@ -57,7 +58,7 @@ def of_size(size: int) -> dict[str, float]:
 
 
 def where_of(size: int, value: int) -> dict[str, object]:
-    """A condition that holds for about TOUCHED of so many people."""
+    """A condition that holds for about TOUCHED of `size` people."""
     cells = min(max(round(TOUCHED * VALUES**2 / size), 1), VALUES * 8)
     firsts, seconds = max(cells // VALUES, 1), min(cells, VALUES)
     low, start = value % (VALUES - firsts + 1), value % (VALUES - seconds + 1)
@@ -66,7 +67,7 @@ def where_of(size: int, value: int) -> dict[str, object]:
 
 
 def register(rig: Rig, size: int) -> None:
-    """Register `size` people with two columns, uniform."""
+    """Register `size` people with two uniform columns."""
     column = {"type": "integer", "lower": 0, "upper": VALUES - 1}
     registration = {
         "name": "million",
@@ -91,7 +92,7 @@ def register(rig: Rig, size: int) -> None:
 
 
 def draw(figures: dict[int, dict[str, float]], path: Path) -> None:
-    """Milliseconds against the number of people, both logarithmic."""
+    """Draw the milliseconds against the number of people, both logarithmic."""
     import matplotlib as mpl  # noqa: PLC0415 - drawn only where it is asked for
 
     mpl.use("Agg")

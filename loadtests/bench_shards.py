@@ -6,11 +6,12 @@
     python -m loadtests.bench_shards --people 100000000 --events 0 --shards 1,2,8 --alone --rounds 3
 
 Each row is a query on every number of shards in turn, from its plan to the rows that would be committed, as the writer
-does it; "round trip" is a call to all shards that does nothing. `ms` are medians of wall time; `ratio` is the time of
-one shard over that of so many; `processor` the processor time of coordinator and shards together over that of one, with
-Ray's workers and without its servers. `late_ms` is how late a thread is that sleeps for a millisecond meanwhile, at the
-99th percentile. `held` is the resident memory of all processes after the load, and `peak` the most that each has had,
-added up. `--alone` measures one number of shards after the other, where the memory holds one at a time, without ratios.
+does it. "round trip" is a call to all shards that does nothing. `ms` are medians of wall time, and `ratio` is the time
+of one shard over that of several. `processor` is the processor time of coordinator and shards together over that of one
+shard, with Ray's workers and without its servers. `late_ms` is how late a thread is that sleeps for a millisecond
+meanwhile, at the 99th percentile. `held` is the resident memory of all processes after the load, and `peak` the sum of
+their largest. `--alone` measures one number of shards after the other, without ratios, for a memory that holds only one
+at a time.
 """
 
 import argparse
@@ -98,7 +99,7 @@ ARROW: Final = "application/vnd.apache.arrow.stream"
 
 
 def plan_of(schema: Schema, query: Mapping[str, object], people: int) -> Plan:
-    """A query that charges little, so that everybody can pay for all of them."""
+    """The plan of a query that charges little, so that everybody can pay for all of them."""
     body = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": SIGMA}, "reuse": False} | dict(query)
     return compile_query(parse_query(orjson.dumps(body)), schema, capacity=people, budget_units=UNITS_PER_RHO)
 
@@ -107,7 +108,7 @@ def plan_of(schema: Schema, query: Mapping[str, object], people: int) -> Plan:
 def divided(
     schema: Schema, people: int, events: int, count: int, ray: RayHead | None = None
 ) -> Iterator[tuple[DatasetState, list[int]]]:
-    """The state of a dataset over so many processes, and their ids; of one, over none."""
+    """(state of a dataset over `count` processes, their ids). With a `count` of 1 there are no other processes."""
     state = state_on(schema, people)
     backend = ProcessShards() if ray is None else RayShards(ray.address)
     channels = backend.open(state.record, count) if count > 1 else []
@@ -137,7 +138,7 @@ def divided(
 
 
 def processor_s(pids: Sequence[int]) -> float:
-    """The processor time so far of this process and others."""
+    """The processor time so far of this process and of the others."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     ticks = 0
     for pid in pids:
@@ -147,7 +148,7 @@ def processor_s(pids: Sequence[int]) -> float:
 
 
 def resident_bytes(pids: Sequence[int]) -> int:
-    """The resident memory of this process and others."""
+    """The resident memory of this process and of the others."""
     pages = [int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) for pid in (os.getpid(), *pids)]
     return sum(pages) * os.sysconf("SC_PAGE_SIZE")
 
@@ -158,7 +159,7 @@ def forget_peak() -> None:
 
 
 def peak_bytes(pids: Sequence[int]) -> int:
-    """The most resident memory that this process and others have had since `forget_peak`, added up."""
+    """The sum of the largest resident memory of this process and of each other since `forget_peak`."""
     peaks = []
     for pid in (os.getpid(), *pids):
         lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
@@ -167,7 +168,7 @@ def peak_bytes(pids: Sequence[int]) -> int:
 
 
 class LateThread:
-    """Sleeps for a millisecond again and again, and notes how late it is."""
+    """Sleeps for a millisecond again and again, and notes how late it wakes."""
 
     def __init__(self) -> None:
         self.late_ms: list[float] = []
@@ -187,7 +188,7 @@ class LateThread:
 
 
 def measured(states: States, work: Callable[[DatasetState], object], rounds: int) -> dict[str, object]:
-    """One piece of work on every number of shards in turn."""
+    """Measure one piece of work on every number of shards in turn."""
     wall: dict[str, list[float]] = {count: [] for count in states}
     used: dict[str, list[float]] = {count: [] for count in states}
     late: dict[str, list[float]] = {count: [] for count in states}
@@ -212,7 +213,7 @@ def measured(states: States, work: Callable[[DatasetState], object], rounds: int
 
 
 def over_http(people_count: int, counts: Sequence[int], rounds: int) -> None:
-    """A sparse count and a dense sum of a service for each number of shards, in turn; then a shard is killed."""
+    """Measure a sparse count and a dense sum of a service for each number of shards, in turn; then kill a shard."""
     queries: dict[str, dict[str, object]] = {
         "sparse count": {"where": {"eq": [{"col": "country"}, 7]}},
         "dense sum": {"select": [{"sum": {"column": "age"}}]},
@@ -261,14 +262,14 @@ def restart_s(rig: Rig) -> float:
 
 
 def shards_of(parent: int) -> list[int]:
-    """The processes of shards that this one has started."""
+    """The ids of the processes of shards that a process has started."""
     children = Path(f"/proc/{parent}/task").glob("*/children")
     pids = [int(pid) for each in children for pid in each.read_text(encoding="ascii").split()]
     return [pid for pid in pids if b"shards.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def side_by_side(counts: Sequence[int], asked: argparse.Namespace, head: RayHead | None) -> None:
-    """Every query on a dataset over each number of shards, and over Ray beside it, all held at the same time."""
+    """Measure every query on each number of shards, and over Ray beside it. All datasets are held at the same time."""
     schema = Schema.model_validate(TABLES if asked.events else {"people": TABLES["people"]})
     states: States = {}
     with ExitStack() as opened:

@@ -3,9 +3,9 @@
     git worktree add ../before <commit>
     python -m loadtests.bench_slots --people 100000 --before ../before
 
-A capacity that is filled, and each checkout with the constants that its first start measures, or both with those of a
-file (`--speed`): on a machine with other work two measurements differ more than the checkouts. The load alternates
-between the checkouts in short rounds; a round has half a second of single counts and two seconds of 64 connections.
+The capacity of the dataset is filled. Each checkout has the constants that its first start measures, or both have those
+of a file (`--speed`): on a machine with other work two measurements differ more than the checkouts. The load alternates
+between the checkouts in short rounds. A round has half a second of single counts and two seconds of 64 connections.
 Waiting for slots is part of the time.
 """
 
@@ -29,7 +29,7 @@ ALONE_S = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """A served checkout, and what was measured of it."""
+    """A served checkout, and the figures measured of it."""
 
     name: str
     rig: Rig
@@ -37,7 +37,7 @@ class Side:
     per_s: list[float] = field(default_factory=list)
 
     def measure(self) -> None:
-        """One round."""
+        """Measure one round."""
         until_s = time.perf_counter() + ALONE_S
         while time.perf_counter() < until_s:
             self.alone_ms.append(ask_ms(self.rig, len(self.alone_ms)))
@@ -45,7 +45,7 @@ class Side:
 
     @property
     def doubled(self) -> float:
-        """The share of single counts that took at least one and a half times as long as most: late ones."""
+        """The share of single counts that took at least one and a half times as long as most: those were late."""
         return sum(each > 1.5 * statistics.median(self.alone_ms) for each in self.alone_ms) / len(self.alone_ms)
 
     def report(self, capacity: int) -> str:
@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def side(stack: ExitStack, name: str, checkout: Path | None, capacity: int, speed: Path | None) -> Side:
-    """A checkout that serves a dataset, and is warm."""
+    """Serve a checkout with a dataset, and warm it up."""
     home = stack.enter_context(throw_away_home())
     if speed is not None:
         shutil.copy(speed, home / "speed.json")
@@ -93,14 +93,14 @@ def side(stack: ExitStack, name: str, checkout: Path | None, capacity: int, spee
 
 
 def compare(sides: Sequence[Side], rounds: int) -> None:
-    """Alternating rounds; each checkout begins half of them."""
+    """Measure alternating rounds; each checkout begins half of them."""
     for number in range(rounds):
         for each in sides if number % 2 else reversed(sides):
             each.measure()
 
 
 def ask_ms(rig: Rig, number: int) -> float:
-    """One count, after which no other request waits."""
+    """Ask one count, after which no other request waits, and return its milliseconds."""
     headers = {"Idempotency-Key": os.urandom(12).hex(), "Content-Type": "application/json"}
     began = time.perf_counter()
     rig.analyst.post("/v1/datasets/million/queries", content=sparse(number), headers=headers).raise_for_status()
@@ -108,7 +108,7 @@ def ask_ms(rig: Rig, number: int) -> float:
 
 
 def public_cost_ms(rig: Rig) -> str:
-    """The public cost of one count, and the slots that it has alone."""
+    """The public cost of one count, and the slots that it takes when it is alone."""
     preview = rig.analyst.post(
         "/v1/datasets/million/queries/preview", content=sparse(0), headers={"Content-Type": "application/json"}
     )

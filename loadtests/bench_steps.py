@@ -1,14 +1,14 @@
-"""Steps of gradient descent over HTTP: how much longer than in process, and the bytes that one leaves.
+"""Steps of gradient descent over HTTP: how much longer they take than in process, and the bytes that one leaves.
 
     python -m loadtests.bench_steps [people]
 
 `http_ms` is the median time of a logistic step with fifty features on a million people, from the request to the whole
-answer, without slots; `engine_ms` that of the same step in this process, charges, filter and noise included, in turn
-with it; `http_ratio` their quotient.
+answer, without slots. `engine_ms` is that of the same step in this process, with charges, filter and noise; the two run
+in turn. `http_ratio` is their quotient.
 
 `stored_kb` is what a softmax step of 60,000 people by 3,969 features and ten classes adds to the tables of the database
-with their indexes, and `log_kb` to its write-ahead log, where the parameters come as an array; `again_*` where the same
-step is asked by their hash. Medians of a few steps; both are of 39,690 numbers.
+with their indexes, and `log_kb` what it adds to the write-ahead log, if the parameters come as an array. `again_*` are
+the same if the step is asked by their hash. All are medians of a few steps with 39,690 parameters each.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ NPZ: Final = {"Content-Type": "application/x-npz"}
 
 
 def run(people: int = PEOPLE) -> dict[str, float]:
-    """Both measurements."""
+    """Measure both."""
     with throw_away_home() as home, serving(home, environment=WITHOUT_SLOTS) as rig:
         figures = over_http(rig, people)
         with psycopg.connect(str(EmbeddedPostgres(home).attach()), autocommit=True) as connection:
@@ -55,7 +55,7 @@ def run(people: int = PEOPLE) -> dict[str, float]:
 
 
 def over_http(rig: Rig, people: int) -> dict[str, float]:
-    """A step by a request, and by the engine here."""
+    """Measure a step by a request, and by the engine here."""
     memory = made(people)
     register_memory(rig, "steps", memory, people)
     step = asked(memory, QUERIES["logistic"], sigma=1000.0, capacity=people, budget_units=2**40)
@@ -69,7 +69,7 @@ def over_http(rig: Rig, people: int) -> dict[str, float]:
 
 
 def register_memory(rig: Rig, name: str, memory: DatasetMemory, people: int) -> None:
-    """A dataset of the individuals that `made` drew."""
+    """Register a dataset of the individuals that `made` drew."""
     columns = memory.people.columns
     table = {"key": pa.array([f"p{n}" for n in range(people)])}
     table |= {f"c{n}": pa.array(columns[f"c{n}"][:people].astype(np.uint8)) for n in range(FEATURES)}
@@ -109,20 +109,20 @@ def stored(rig: Rig, connection: psycopg.Connection[tuple[Any, ...]]) -> dict[st
 
 
 def long_step(parameters: object) -> dict[str, Any]:
-    """A softmax step of 39,690 numbers."""
+    """A softmax step with 39,690 parameters."""
     gradient = {"loss": "softmax", "target": "digit", "features": [{"one_hot": "place"}], "parameters": parameters}
     noise = {"sigma": 1000.0}
     return {"version": 1, "select": [{"gradient": gradient}], "noise": noise, "reuse": False, "rule": "clip"}
 
 
 def place_in(connection: psycopg.Connection[tuple[Any, ...]]) -> tuple[int, int]:
-    """The bytes of the tables that a query writes, with all that lies beside their rows, and of the log so far."""
+    """The bytes of the tables that a query writes, with everything that belongs to them, and of the log so far."""
     ((size, log),) = connection.execute(SIZES, [TABLES]).fetchall()
     return int(size), int(log)
 
 
 def register(rig: Rig, name: str, declared: dict[str, Any], people: int, table: pa.Table) -> None:
-    """A dataset with a budget that no benchmark uses up."""
+    """Register a dataset with a budget that no benchmark uses up."""
     promise = {"name": name, "guarantee": {"rho": "1000"}, "capacity": people, "tables": {"people": declared}}
     rig.curator.post("/v1/datasets", json=promise).raise_for_status()
     rig.curator.post(
@@ -133,7 +133,7 @@ def register(rig: Rig, name: str, declared: dict[str, Any], people: int, table: 
 
 
 def answered(rig: Rig, dataset: str, *, headers: dict[str, str] | None = None, **sent: Any) -> httpx.Response:  # noqa: ANN401 - httpx's own
-    """One query under a key of its own."""
+    """The answer to one query under a new key."""
     keyed = {"Idempotency-Key": uuid4().hex, "Accept": "application/x-npz", **(headers or {})}
     response = rig.analyst.post(f"/v1/datasets/{dataset}/queries", headers=keyed, **sent)
     response.raise_for_status()
@@ -141,7 +141,7 @@ def answered(rig: Rig, dataset: str, *, headers: dict[str, str] | None = None, *
 
 
 def alternately_ms(*calls: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
-    """The median time of each call by the clock, all of them in turn."""
+    """The median wall time of each call; all of them run in turn."""
     times_ms: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds + 1):
         for call, taken in zip(calls, times_ms, strict=True):

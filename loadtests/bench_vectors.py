@@ -2,12 +2,13 @@
 
     python -m loadtests.bench_vectors [lengths ...]
 
-Of 60,000 individuals with a vector of each length and ten classes: `step_ms` is the median processor time of a gradient
-with charges, filter and noise in process, `numpy_ms` that of the same step of numpy, clipped in doubles without
-charges, in turn with it on one thread; `ratio` their quotient. Of the first length, `http_ms` is the time by the clock
-from the request of such a step, without slots and with its parameters as an array, to the whole answer, `engine_ms`
-that of the step in process, and `http_ratio` their quotient. `load_s` is the time by the clock in which the vectors of
-the last length are read from Postgres and put into memory, as at a start.
+There are 60,000 individuals with a vector of each length, and ten classes. `step_ms` is the median processor time of a
+gradient in process, with charges, filter and noise. `numpy_ms` is that of the same step of numpy, clipped in doubles
+without charges; the two run in turn on one thread. `ratio` is their quotient.
+
+For the first length, `http_ms` is the wall time of a step without slots, with its parameters as an array, from the
+request to the whole answer. `engine_ms` is that of the step in process, and `http_ratio` their quotient. `load_s` is
+the wall time in which the vectors of the last length are read from Postgres and put into memory, as at a start.
 """
 
 import io
@@ -39,13 +40,13 @@ CLASSES: Final = 10
 LENGTHS: Final = (784, 3_969)
 ROUNDS: Final = 5
 AT_ONCE: Final = 15_000
-"""Individuals of one upload, whose memory is bounded."""
+"""How many individuals one upload has, whose memory is bounded."""
 STEP: Final = 2.0**-8
 Reals = NDArray[np.float64]
 
 
 def run(lengths: tuple[int, ...] = LENGTHS) -> dict[str, float]:
-    """The steps by length, and the load."""
+    """Measure the steps by length, and the load."""
     figures: dict[str, float] = {}
     for length in lengths:
         figures |= {f"{length}_{name}": each for name, each in steps(length).items()}
@@ -61,7 +62,7 @@ def table_of(length: int) -> dict[str, Any]:
 
 
 def codes_of(length: int) -> dict[str, NDArray[np.uint8]]:
-    """Everybody's vector, led by its mark, and digit."""
+    """Everybody's vector, which begins with its mark, and digit."""
     source = np.random.default_rng(1)
     image = source.integers(0, 256, (PEOPLE, length + 1), dtype=np.uint8)
     image[:, 0] = 1
@@ -69,19 +70,19 @@ def codes_of(length: int) -> dict[str, NDArray[np.uint8]]:
 
 
 def step_at(parameters: object) -> dict[str, Any]:
-    """A softmax gradient within a clip."""
+    """A softmax gradient within a clip, at these parameters."""
     features, loss = [{"vector": "image"}], "softmax"
     gradient = {"loss": loss, "target": "digit", "features": features, "parameters": parameters, "intercept": True}
     return {"select": [{"gradient": gradient}], "per_individual": {"l2_clip": 1}}
 
 
 def parameters_of(length: int) -> Reals:
-    """Parameters (classes, features), the intercept's last."""
+    """Parameters (classes, features); the last are those of the intercept."""
     return np.repeat(np.arange(CLASSES)[:, np.newaxis] / 100, length + 1, axis=1)
 
 
 def engine_step(length: int, codes: dict[str, NDArray[np.uint8]]) -> Callable[[], object]:
-    """A step in this process."""
+    """A function that does a step in this process."""
     memory = DatasetMemory(Schema.model_validate({"people": table_of(length)}))
     memory.grow(PEOPLE)
     memory.add_individuals(np.arange(PEOPLE), with_digests(codes, range(PEOPLE)), np.full(PEOPLE, LIMIT_UNITS_MAX))
@@ -90,7 +91,7 @@ def engine_step(length: int, codes: dict[str, NDArray[np.uint8]]) -> Callable[[]
 
 
 def steps(length: int) -> dict[str, float]:
-    """A step of the service and one of numpy."""
+    """Measure a step of the service, and one of numpy."""
     codes = codes_of(length)
     features = np.hstack([codes["image"][:, 1:] * STEP, np.ones((PEOPLE, 1))])
     targets = np.eye(CLASSES)[codes["digit"]]
@@ -100,7 +101,7 @@ def steps(length: int) -> dict[str, float]:
 
 
 def over_http(length: int) -> dict[str, float]:
-    """A step by a request, and by the engine here."""
+    """Measure a step by a request, and by the engine here."""
     codes, body = codes_of(length), io.BytesIO()
     query = {"version": 1, "noise": {"sigma": 1000.0}, "reuse": False, **step_at("@theta")}
     np.savez(body, query=json.dumps(query), theta=parameters_of(length))
@@ -124,7 +125,7 @@ def clipped_step(features: Reals, targets: Reals, parameters: Reals) -> Reals:
 
 
 def upload(rig: Rig, length: int, codes: dict[str, NDArray[np.uint8]]) -> None:
-    """The dataset `images`."""
+    """Register the dataset `images` and upload its rows."""
     images = pa.FixedSizeListArray.from_arrays(pa.array(codes["image"][:, 1:].reshape(-1)), length)
     keys = pa.array([f"p{n}" for n in range(PEOPLE)])
     sent = pa.table({"key": keys, "image": images, "digit": pa.array(codes["digit"])})
@@ -138,7 +139,7 @@ def upload(rig: Rig, length: int, codes: dict[str, NDArray[np.uint8]]) -> None:
 
 
 def load_s(length: int) -> float:
-    """The seconds from the database to memory."""
+    """The seconds in which vectors get from the database into memory."""
     with throw_away_home() as home, serving(home, environment=WITHOUT_SLOTS) as rig:
         upload(rig, length, codes_of(length))
         store = PostgresStore(str(EmbeddedPostgres(home).attach()), bytes(32))

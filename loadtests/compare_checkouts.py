@@ -3,8 +3,8 @@
     git worktree add ../before <commit>
     python -m loadtests.compare_checkouts ../before --people 1000000
 
-Both run in this checkout's environment, with release slots off but where requests are forwarded. The load alternates
-between them in short rounds; medians give the ratios, above 1 where this checkout is faster.
+Both run in this checkout's environment, without release slots unless requests are forwarded. The load alternates
+between them in short rounds. Medians give the ratios, above 1 where this checkout is faster.
 """
 
 import argparse
@@ -57,7 +57,7 @@ def main() -> None:
 
 @contextmanager
 def alone(checkout: Path | None, people_count: int) -> Iterator[Rig]:
-    """One process, without release slots."""
+    """Serve a checkout in one process, without release slots."""
     with throw_away_home() as home, serving(home, environment=WITHOUT_SLOTS, checkout=checkout) as rig:
         register_people(rig, people_count)
         yield rig
@@ -65,7 +65,7 @@ def alone(checkout: Path | None, people_count: int) -> Iterator[Rig]:
 
 @contextmanager
 def forwarding(checkout: Path | None, people_count: int) -> Iterator[list[Target]]:
-    """Two processes with release slots: an owner, and a neighbour that is asked by each of many analysts."""
+    """Serve a checkout in two processes with release slots: an owner, and a neighbour that many analysts ask."""
     with throw_away_home() as home, serving(home, checkout=checkout) as owner:
         register_people(owner, people_count)
         load(ours(owner).target, connections=1, seconds=1)
@@ -77,7 +77,7 @@ def forwarding(checkout: Path | None, people_count: int) -> Iterator[list[Target
 
 
 def compared(name: str, old: T, new: T, rate: Callable[[T], float], rounds: int) -> None:
-    """Alternating rounds of both; each begins half of them."""
+    """Measure alternating rounds of both; each begins half of them."""
     rates: tuple[list[float], list[float]] = [], []
     for round_ in range(rounds):
         for place in (0, 1) if round_ % 2 else (1, 0):
@@ -107,7 +107,7 @@ def dense_per_s(rig: Rig, *, query: dict[str, object]) -> float:
 
 
 def uploads_per_s(rig: Rig) -> float:
-    """Uploads of a hundred thousand people a second, each to a dataset of its own."""
+    """Uploads a second, each of a hundred thousand people to a dataset of its own."""
     name = f"d{os.urandom(6).hex()}"
     started = time.perf_counter()
     register_people(rig, UPLOADED_PEOPLE, name=name)
@@ -115,7 +115,7 @@ def uploads_per_s(rig: Rig) -> float:
 
 
 def forwarded_per_s(targets: list[Target], *, principals: int) -> float:
-    """Sparse counts a second at a neighbour of the owner, by so many analysts over 32 connections in all."""
+    """Sparse counts a second at a neighbour of the owner, by `principals` analysts over 32 connections in all."""
     return len(load(*targets[:principals], connections=FORWARDED_CONNECTIONS, seconds=SECONDS)) / SECONDS
 
 

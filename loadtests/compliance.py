@@ -1,6 +1,6 @@
 """Runs the public DB-API 2.0 compliance suite on `sparing.dbapi`: `python -m loadtests.compliance`.
 
-The suite exists as source alone, which the locks of .venv do not hold; it is built into an environment of its own, and
+The suite exists as source alone, which the locks of .venv do not hold. So it is built in an environment of its own, and
 its one module is put on the path.
 """
 
@@ -15,7 +15,7 @@ SUITE = Library(name="compliance", sources=("dbapi-compliance",))
 
 
 def main() -> int:
-    """The exit status of the suite; 1 where it cannot be installed."""
+    """Run the suite and return its exit status; 1 where it cannot be installed."""
     reason = install(SUITE, homes=HOMES, runner=run)
     if reason:
         print(f"The compliance suite {reason}", flush=True)

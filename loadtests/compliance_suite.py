@@ -1,7 +1,7 @@
 """The DB-API 2.0 compliance suite, on `sparing.dbapi` over SQLite in place of the service.
 
-The suite makes tables and fills them, which the service never does. So a text, once its parameters stand in it, goes to
-SQLite; parameters, fetching, description and life cycle are those of the client. Run by `loadtests.compliance`.
+The suite makes tables and fills them, which the service never does. So a statement, once its parameters are in it, goes
+to SQLite. Parameters, fetching, description and life cycle are those of the client. `loadtests.compliance` runs it.
 """
 
 import sqlite3
@@ -23,7 +23,7 @@ class Cursor(dbapi.Cursor):
     """A cursor that asks SQLite."""
 
     def execute(self, operation: str, parameters: Sequence[object] = (), *, idempotency_key: str | None = None) -> Self:
-        """Execute as the client does; a statement without rows, which the service does not have, leaves nothing."""
+        """Execute as the client does. A statement without rows, which the service does not have, leaves no result."""
         super().execute(operation, parameters, idempotency_key=idempotency_key)
         if not self.connection.asked.description:  # type: ignore[attr-defined]
             self._forget()
@@ -37,7 +37,7 @@ class Cursor(dbapi.Cursor):
 
 
 class Connection(dbapi.Connection):
-    """A connection of SQLite, to one database in memory for each test."""
+    """A connection to SQLite, with a new database in memory for each test."""
 
     database: sqlite3.Connection
     asked: sqlite3.Cursor
@@ -49,13 +49,13 @@ class Connection(dbapi.Connection):
 
 
 class Compliance(dbapi20.DatabaseAPI20Test):  # type: ignore[misc]
-    """The suite; a test that does not apply has its reason here."""
+    """The suite. A test that does not apply states its reason here."""
 
     lower_func = None  # there are no procedures
     connect_kw_args: ClassVar = {"dataset": "d", "sigma": 1, "base_url": "https://sparing.test", "api_key": "k"}
 
     def setUp(self) -> None:
-        """A database in memory for each test."""
+        """Make a database in memory for each test."""
         database = sqlite3.connect(":memory:")
         self.addCleanup(database.close)
 
@@ -68,7 +68,7 @@ class Compliance(dbapi20.DatabaseAPI20Test):  # type: ignore[misc]
         self.driver = SimpleNamespace(**{**vars(dbapi), "connect": connect})
 
     def test_non_idempotent_close(self) -> None:
-        """Reasonable persons differ, says the suite: a second `close` is harmless."""
+        """Check that a second `close` is harmless; the suite leaves this open."""
         connection = self._connect()
         connection.close()
         connection.close()
@@ -76,16 +76,16 @@ class Compliance(dbapi20.DatabaseAPI20Test):  # type: ignore[misc]
             connection.cursor()
 
     def test_executemany(self) -> None:
-        """Refused, as it is only for statements without rows."""
+        """Check that `executemany` is refused, as it is only for statements without rows."""
         with pytest.raises(dbapi.NotSupportedError):
             self._connect().cursor().executemany("select ?", [(1,), (2,)])
 
     def test_nextset(self) -> None:
-        """An optional part, which is not there."""
+        """Leave out an optional part that the client does not have."""
         assert not hasattr(dbapi.Cursor, "nextset")
 
     def test_setoutputsize(self) -> None:
-        """Takes a size, with and without a column, and gives the same rows."""
+        """Check that a size, with and without a column, changes no rows."""
         cursor = self._connect().cursor()
         cursor.setoutputsize(1)
         cursor.setoutputsize(1, 0)

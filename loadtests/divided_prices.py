@@ -1,4 +1,4 @@
-"""A dataset of `loadtests.worst_data` over processes, whose accounts stand as those of an undivided one."""
+"""A dataset of `loadtests.worst_data` over processes, whose accounts stand as those of an undivided dataset."""
 
 import time
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ from service.writer.state import DatasetState
 class DividedData:
     """The state of a dataset over processes, and a memory of this process with the same rows.
 
-    The memory says how accounts stand: it is asked first, and its accounts are sent to the shards.
+    The accounts get their standing in the memory, which is asked first. Then they are sent to the shards.
     """
 
     state: DatasetState
     memory: DatasetMemory
 
     def times_ns(self, plan: Plan, standing: Standing, repetitions: int) -> list[int]:
-        """The wall time from a plan to the rows that would be committed, with all indexes and tallies made."""
+        """The wall times from a plan to the rows that would be committed, with all indexes and tallies made."""
         taken = []
         for _ in range(repetitions + 1):
             self._stand(plan, standing)
@@ -63,7 +63,7 @@ class DividedData:
 
 @contextmanager
 def divided_data(people: int, count: int) -> Iterator[DividedData]:
-    """The data over so many processes."""
+    """The data over `count` processes."""
     memory = made(people, count)
     state = state_on(memory.schema, people)
     shards = DividedShards(ProcessShards().open(state.record, count))

@@ -53,7 +53,7 @@ def program(name: str) -> str | None:
 
 @contextmanager
 def fronted(name: str, backends: Sequence[Address], folder: Path) -> Iterator[Address]:
-    """One of `FRONTS` before these addresses: its own address."""
+    """Run one of `FRONTS` in front of these addresses; yields its own address."""
     port = free_port()
     if name == "nginx":
         servers = " ".join(f"server {host}:{number};" for host, number in backends)

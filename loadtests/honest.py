@@ -1,7 +1,7 @@
-"""Three honest principals whose requests each have one right answer, so that another's answer is found by its content.
+"""Three honest principals. Each of their requests has one right answer, so that a wrong one is found by its content.
 
-No two requests that follow each other have the same answer: pages differ by their length, datasets by their name, and
-an analyst repeats queries that differ by their noise.
+No two successive requests have the same answer: pages differ by their length, datasets by their name, and an analyst
+repeats queries that differ by their noise.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _CONNECTIONS: Final = 3
 _REQUESTS_OF_CONNECTION: Final = 40
 _MAY_REFUSE: Final = frozenset({429, 502, 503, 504})
 SECRETS: Final = (b'"spent_units"', b'"promise_rho"', b'"charged_rho"', b'"sigma":')
-"""Members that only answers of others have: no reply to the attacker may hold one."""
+"""Members that only answers to others have: no reply to the attacker may hold one."""
 
 
 Fits = Callable[[Any], bool]
@@ -72,7 +72,7 @@ class Principals:
     attacker: str
 
     def requests(self) -> dict[str, Sequence[Request]]:
-        """The requests of each honest principal, one after the other."""
+        """The requests of each honest principal, in their order."""
         return {"curator": [*self._curators()], "analyst": [*self._analysts()], "individual": [*self._individuals()]}
 
     def _curators(self) -> Iterator[Request]:
@@ -128,14 +128,14 @@ def _answer(sigma: int) -> Fits:
 
 
 def ask(key: str, sigma: int) -> bytes:
-    """A query with this noise, under a key of its own: sent again, it has the same answer and costs nothing."""
+    """A query with this noise, under a key of its own. Sent again, it has the same answer and costs nothing."""
     query = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, "reuse": False}
     body = json.dumps(query).encode()
     return request_of("POST", QUERIES, key, body=body, more=f"Idempotency-Key: honest-{sigma}\r\n")
 
 
 def prepare(rig: Rig) -> Principals:
-    """Two datasets, and principals of the first with some answers."""
+    """Make two datasets, and principals of the first one with some answers."""
     for name in (DATASET, SECOND):
         columns = {"age": {"type": "integer", "lower": 0, "upper": 120}}
         tables = {"people": {"kind": "individuals", "key": "id", "columns": columns}}
@@ -158,7 +158,7 @@ def prepare(rig: Rig) -> Principals:
 
 
 async def ask_all(addresses: Sequence[Address], principals: Principals, seen: Seen, is_over: asyncio.Event) -> None:
-    """Every principal asks over a few connections, until it is over."""
+    """Have every principal ask over a few connections, until `is_over` is set."""
     async with asyncio.TaskGroup() as group:
         for who, requests in principals.requests().items():
             for number in range(_CONNECTIONS):
@@ -171,7 +171,7 @@ async def ask_all(addresses: Sequence[Address], principals: Principals, seen: Se
 async def _ask_on(
     who: str, turn: Iterator[Request], places: Iterator[Address], seen: Seen, is_over: asyncio.Event
 ) -> None:
-    """One connection after the other, so that each worker is asked."""
+    """Ask on one connection after the other, so that each worker is asked."""
     while not is_over.is_set():
         try:
             wire = await Wire.to(next(places))

@@ -20,7 +20,10 @@ from service.query.plan import compile_query
 def asked(
     memory: DatasetMemory, query: Mapping[str, object], *, sigma: float, capacity: int, budget_units: int
 ) -> Callable[[], Release]:
-    """A query, compiled once: contributions, charges, filter, debits, sum and noise. `sigma` is where it has none."""
+    """A function that asks a compiled query: contributions, charges, filter, debits, sum and noise.
+
+    `sigma` is that of a query which states no noise.
+    """
     body = {"version": 1, "noise": {"sigma": sigma}} | dict(query)
     plan = compile_query(
         parse_query(json.dumps(body).encode()), memory.schema, capacity=capacity, budget_units=budget_units

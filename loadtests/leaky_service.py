@@ -2,9 +2,10 @@
 
     python -m loadtests.leaky_service serve ...
 
-A control for attacks: where this is not found, nothing is said by finding nothing (`loadtests.attack_timing`). With
-LEAK=priced in the environment every query's public cost has room for the leak, so that no answer is late and the slots
-hide it; with LEAK=clock reads of individuals and auditors besides begin at once, as if they could tell nothing.
+It is a control for attacks: an attack that does not find this leak proves nothing by finding none
+(`loadtests.attack_timing`). With LEAK=priced in the environment every query's public cost has room for the leak, so
+that no answer is late and the slots hide the leak. With LEAK=clock, reads of individuals and auditors also begin at
+once, as if they could tell nothing.
 """
 
 import os
@@ -30,7 +31,7 @@ _contributions, _cost_of = Shard.contributions, Admission.cost_of
 
 
 def slow_if_paused(self: Shard, plan: Plan) -> Iterator[Block]:
-    """The contributions of a plan, later by LEAK_NS of work where an individual has paused."""
+    """The contributions of a plan, after LEAK_NS of additional work if an individual has paused."""
     if bool(self.memory.accounts.paused.any()):
         until = time.thread_time_ns() + LEAK_NS
         while time.thread_time_ns() < until:
@@ -45,7 +46,7 @@ def cost_with_leak(self: Admission, plan: Plan, record: DatasetRecord, shards: i
 
 
 async def no_turn(_request: Request, _caller: Principal, _admission: Admission) -> None:
-    """A read that waits for nothing."""
+    """Let a read begin without waiting for its turn."""
 
 
 if __name__ == "__main__":

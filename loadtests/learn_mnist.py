@@ -5,20 +5,21 @@
 
 Each run registers a dataset of 60,000 individuals with their images as a vector and their digits as a category, under a
 promise of (epsilon, 1e-5), and asks for gradients. Reported is the accuracy on the test images, which are in no
-dataset; and from the ledger, which the deployment alone can read, how much of the budget the mean individual has spent,
-and how many individuals took part in the last step. Settings were chosen on 10,000 of the training images that were
-kept out of fits in numpy; that choice is not charged.
+dataset. The ledger, which the deployment alone can read, also gives how much of the budget the mean individual has
+spent, and how many individuals took part in the last step. Settings were chosen on 10,000 of the training images that
+were kept out of fits in numpy; that choice is not charged.
 
-`scattered` takes the file of features that loadtests/scattered_digits.py makes. `pixels` and `oriented` take one with
-`train_images` (60000, 28, 28), `train_labels`, `test_images` and `test_labels`; `oriented` are public features of an
-image too: the strength of edges of eight directions in seven by seven cells, divided by that of their neighbourhood.
+`scattered` takes the file of features that loadtests/scattered_digits.py makes. `pixels` and `oriented` take a file
+with `train_images` (60000, 28, 28), `train_labels`, `test_images` and `test_labels`. The features of `oriented` are
+public functions of an image too: the strength of edges of eight directions in seven by seven cells, divided by that of
+their neighbourhood.
 
 The steps are plain descent with momentum, and the parameters of the last ones are averaged.
 
 With `--unclipped` no gradient is shortened. Either no clip is stated, and every individual's worst case is the longest
-vector that the declared bounds allow, or one that is above every gradient of features of their length. Certified steps
-use the budget up in the worst case, and without a filter a fit ends with them; with one it goes on, and each individual
-pays for the length of its own gradient.
+vector that the declared bounds allow. Or the stated clip is above every gradient of features of their length. Certified
+steps use up the budget in the worst case, and a fit without a filter ends with them. With a filter the fit goes on, and
+each individual pays for the length of its own gradient.
 """
 
 import argparse
@@ -49,7 +50,7 @@ MOMENTUM: Final = 0.9
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a descent: the longest gradient (None: as the declared bounds allow), the steps, their length."""
+    """The settings of a descent: the longest gradient (None: as declared bounds allow), the steps and their length."""
 
     l2_clip: float | None
     certified: int  # steps that use the budget up, if each costs the worst case
@@ -65,13 +66,13 @@ class Settings:
 
     @property
     def share(self) -> float:
-        """The share of the budget that a query costs at most."""
+        """The largest share of the budget that a query can cost."""
         return 1 / self.certified
 
 
 BEFORE: Final = Settings(1, 80, 4.0, averaged=0.5, intercept=True)
 ABOVE_EVERY_NORM: Final = 1.48
-"""Scattered features have length 1.0443 beside rounding, and no error is longer than the root of two."""
+"""A clip above every gradient: scattered features have length 1.0443 but for rounding, and no error exceeds 2^0.5."""
 UNCLIPPED: Final = {
     "no clip, certified steps": Settings(None, 3, 50),
     "no clip, certified steps and more": Settings(None, 1, 10, beyond=29),
@@ -80,15 +81,17 @@ UNCLIPPED: Final = {
     "clip above every norm, three certified steps": Settings(ABOVE_EVERY_NORM, 3, 20),
     "clip above every norm, three certified steps and more": Settings(ABOVE_EVERY_NORM, 3, 20, beyond=37),
 }
-"""Settings for scattered features at epsilon 0.3: the best that was found of each, by the number and length of the
-steps; then one with the noise of three certified steps, which is not the best for either.
+"""Settings for scattered features at epsilon 0.3.
+
+The first four are the best that were found, over the number and length of the steps. The last two have the noise of
+three certified steps, which is the best for neither.
 """
 SETTINGS: Final = {
     "pixels": {"0.3": BEFORE, "0.5": BEFORE, "1": BEFORE},
     "oriented": {"0.3": BEFORE, "0.5": BEFORE, "1": BEFORE},
     "scattered": {"0.3": Settings(0.1, 60, 200), "0.5": Settings(0.1, 60, 250), "1": Settings(0.2, 60, 250)},
 }
-"""By features and epsilon."""
+"""Settings by features and epsilon."""
 DECLARED: Final = {
     "pixels": {"lower": 0, "upper": 255, "step_log2": -8},
     "oriented": {"lower": 0, "upper": 255, "step_log2": -8},
@@ -98,7 +101,7 @@ DECLARED: Final = {
 
 @dataclass(frozen=True)
 class Digits:
-    """The features of everybody and of the test images in whole steps, what is declared of them, and the digits."""
+    """Everybody's features and those of the test images in whole steps, with their declaration, and the digits."""
 
     features: str
     train: Vectors
@@ -112,7 +115,7 @@ class Digits:
         return DECLARED[self.features]
 
     def accuracy(self, parameters: Doubles) -> float:
-        """The share of the test images of which the digit is predicted."""
+        """The share of test images whose digit is predicted."""
         vectors = np.ldexp(self.test.astype(np.float32), self.declared["step_log2"])
         if parameters.shape[1] > vectors.shape[1]:
             vectors = np.hstack([vectors, np.ones((len(vectors), 1))])
@@ -122,7 +125,7 @@ class Digits:
 
 @dataclass(frozen=True)
 class Run:
-    """One dataset's fit."""
+    """The fit of one dataset."""
 
     name: str
     accuracy: float
@@ -167,7 +170,7 @@ def report(title: str, runs: Sequence[tuple[Run, Spent]]) -> None:
 
 
 def fits(digits: Digits, epsilon: str, settings: Settings, seeds: int) -> Sequence[tuple[Run, Spent]]:
-    """The runs of `seeds` seeds, each in a dataset of its own, in a service of their own."""
+    """The runs of `seeds` seeds, each in a new dataset, in one new service."""
     with throw_away_home() as home, serving(home, environment=WITHOUT_SLOTS) as rig:
         runs = []
         for seed in range(seeds):
@@ -183,7 +186,7 @@ def fits(digits: Digits, epsilon: str, settings: Settings, seeds: int) -> Sequen
 
 
 def spent(store: Store, name: str) -> Spent:
-    """Add up the ledger of a dataset. Raises RuntimeError if it is not there."""
+    """Add up the ledger of a dataset. Raises RuntimeError if the dataset is missing."""
     record = store.dataset(name)
     if record is None:
         raise RuntimeError(f"there is no dataset {name}")
@@ -209,7 +212,7 @@ def pixels(images: Images) -> Images:
 
 
 def client_of(rig: Rig, of: Any) -> Client:  # noqa: ANN401 - a client of httpx
-    """The Python client with the key of one of the rig's."""
+    """The Python client with the key of one of the rig's clients."""
     return Client(base_url=rig.url, api_key=of.headers["Authorization"].removeprefix("Bearer "), timeout=300)
 
 
@@ -234,7 +237,7 @@ def upload(rig: Rig, name: str, rows: Mapping[str, Vectors], declared: Mapping[s
 
 
 def fit(client: Client, name: str, length: int, settings: Settings) -> Doubles:
-    """Descend; the averaged parameters (classes, features)."""
+    """Descend, and return the averaged parameters (classes, features)."""
     count = client.datasets.get(dataset=name).capacity
     at = np.zeros((CLASSES, length + settings.intercept))
     moved, averaged = np.zeros_like(at), np.zeros_like(at)

@@ -41,7 +41,7 @@ def features() -> list[Any]:
 
 
 def drawn(people: int, rng: np.random.Generator) -> dict[str, list[Any]]:
-    """Columns of people of whom about a fifth left."""
+    """The columns of people, of whom about a fifth left."""
     mixed = np.eye(NUMBERS) + 0.15 * rng.normal(size=(NUMBERS, NUMBERS))
     numbers = np.clip(rng.normal(size=(people, NUMBERS)) @ mixed, -BOUND, BOUND)
     booleans = rng.random((people, 2)) < (0.3, 0.6)
@@ -67,7 +67,7 @@ def without_privacy(rows: Doubles, left: Doubles) -> Doubles:
 
 
 def area(scores: Doubles, left: Doubles) -> float:
-    """The share of pairs of one who left and one who stayed in which the first has the higher score."""
+    """The share of pairs, of one who left and one who stayed, in which the one who left has the higher score."""
     order = np.argsort(scores, kind="stable")
     ranks = np.empty(len(scores))
     ranks[order] = np.arange(1, len(scores) + 1)

@@ -1,7 +1,7 @@
 """A load of keep-alive connections with almost no client cost, so that two cores measure the server and not its client.
 
-An ordinary HTTP client takes two milliseconds of processor time a request, which is more than the measured
-endpoint. This one writes prepared bytes and reads as far as Content-Length says.
+An ordinary HTTP client takes two milliseconds of processor time a request, which is more than the measured endpoint
+takes. This one writes prepared bytes and reads as far as Content-Length says.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 import uvloop
 
 Body = Callable[[int], bytes]
-"""The body of the n-th request."""
+"""The function that gives the body of the n-th request."""
 
 
 class Refused(Exception):
-    """The server did not answer 200; a benchmark of refusals would be fast and worthless."""
+    """The server did not answer 200. A benchmark of refusals would be fast and worthless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +33,9 @@ class Target:
 
 
 def load(*targets: Target, connections: int, seconds: float) -> list[float]:
-    """Keep `connections` busy for `seconds`, each with one request after the other: the seconds of every request.
+    """Keep `connections` busy for `seconds`, each with one request after the other.
 
-    The targets take turns at the connections.
+    Returns the seconds of every request. The targets take turns at the connections.
     """
     return uvloop.run(_load(targets, connections, seconds))
 
@@ -54,7 +54,7 @@ async def _load(targets: Sequence[Target], connections: int, seconds: float) -> 
 
 
 class _Asker(asyncio.Protocol):
-    """One connection that sends the next request when it has the response to the last."""
+    """One connection that sends the next request when the response to the last one has come."""
 
     def __init__(self, target: Target, until: float, number: int) -> None:
         parts = urlsplit(target.url)
@@ -74,7 +74,7 @@ class _Asker(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def ask(self) -> None:
-        """Send one request with an idempotency key of its own."""
+        """Send one request with a new idempotency key."""
         self._place += 1
         body, key = self._body(self._place), os.urandom(12).hex()
         self._started = time.perf_counter()

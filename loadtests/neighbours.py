@@ -1,10 +1,10 @@
 """Pairs of datasets that are equal but for one person.
 
 Every other person has k = 1, one row of events and an age from 1 to 118; the one person is 119. So a query of all ages
-from 1 on is of consecutive slots, unless the one person is missing. Exactly as many others have an even code as an
-inverted index is read for; one more, and all rows are looked at. All queries asked of them cost each person one unit or
-a few, so that only the one person's account is ever near its limit; in two pairs, which are asked under the clip rule,
-all others have nothing left either, in both worlds or in one.
+from 1 on touches consecutive slots, unless the one person is missing. An inverted index is read up to a number of rows,
+and exactly that many others have an even code: with one more, all rows are looked at. Each query costs each person one
+unit or a few, so that only the one person's account is ever near its limit. In two pairs, which are asked under the
+clip rule, all others have nothing left either, in both worlds or in one.
 """
 
 from collections.abc import Callable
@@ -24,9 +24,9 @@ from service.query.working_memory import SCAN_WORTH
 AGE = 119
 ROWS_MAX = 4096
 CODES = 4096
-"""Values of the column `code`; half of them are even."""
+"""The number of values of the column `code`; half of them are even."""
 SPARE = 2000
-"""Slots for people that join while an attack is under way."""
+"""How many slots are left for people that join during an attack."""
 
 VALUE = "k"
 LETTERS = tuple(letter for letter in ascii_lowercase if letter != VALUE)
@@ -47,7 +47,7 @@ HISTOGRAMS: list[dict[str, Any]] = [{"histogram": {"column": letter}} for letter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """The differing person. `limit` is a limit in rho that came with the record."""
+    """The differing person. `limit` is a limit in rho that is uploaded with the record."""
 
     k: int | None = 1
     age: int | None = AGE
@@ -58,16 +58,16 @@ class Person:
 
 
 Act = Callable[[Rig, str], None]
-"""The acts on a dataset of that name before any query."""
+"""The function that acts on the dataset of that name before any query."""
 
 
 def nothing(_rig: Rig, _dataset: str) -> None:
-    """No act: the person stays as uploaded."""
+    """Do nothing: the person stays as uploaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """One dataset: the differing person, None if absent, the limit in rho of all others, and the act on it."""
+    """One dataset: the differing person (None if absent), the limit in rho of all others, and the act on it."""
 
     person: Person | None = field(default_factory=Person)
     act: Act = nothing
@@ -76,9 +76,9 @@ class World:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbours:
-    """Two worlds. `planted_ms` is a delay that the attacker adds to every answer of the second.
+    """Two worlds. `planted_ms` is a delay that the attacker adds to every answer of the second world.
 
-    `service` is the module that serves them, and `leak` the variety of `loadtests.leaky_service`.
+    `service` is the module that serves both, and `leak` the variety of `loadtests.leaky_service`.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Neighbours:
 
 
 def query(question: dict[str, Any], **more: object) -> dict[str, Any]:
-    """A whole query, never answered from an earlier one."""
+    """A whole query that is never answered from an earlier one."""
     return {"version": 1, "noise": {"sigma": SIGMA}, "reuse": False, **question, **more}
 
 
@@ -97,37 +97,37 @@ def query(question: dict[str, Any], **more: object) -> dict[str, Any]:
 
 
 def erase(rig: Rig, dataset: str) -> None:
-    """The curator erases the person."""
+    """Erase the person, as the curator."""
     rig.curator.delete(f"/v1/datasets/{dataset}/individual?individual=the-one").raise_for_status()
 
 
 def pause(rig: Rig, dataset: str) -> None:
-    """The person pauses."""
+    """Pause the person."""
     key = individual_key(rig, dataset, "the-one")
     headers = {"Authorization": f"Bearer {key}"}
     rig.analyst.post(f"/v1/me/budgets/{dataset}/lower", json={"pause": True}, headers=headers).raise_for_status()
 
 
 def pause_and_resume(rig: Rig, dataset: str) -> None:
-    """The person pauses, and takes part again."""
+    """Pause the person, and end the pause."""
     pause(rig, dataset)
     headers = {"Authorization": f"Bearer {individual_key(rig, dataset, 'the-one')}"}
     rig.analyst.post(f"/v1/me/budgets/{dataset}/resume", headers=headers).raise_for_status()
 
 
 def join(rig: Rig, dataset: str) -> None:
-    """The person joins, after all others."""
+    """Let the person join after all others."""
     append(rig, dataset, "people", people(0, Person()))
 
 
 def exhaust(rig: Rig, dataset: str) -> None:
-    """Ask once: the charge leaves less of the limit of one unit than a second one takes."""
+    """Ask once: of a limit of one unit, the charge leaves too little for a second query."""
     headers = {"Idempotency-Key": "exhausting", "Authorization": f"Bearer {analyst_key(rig, dataset, 'first')}"}
     rig.analyst.post(f"/v1/datasets/{dataset}/queries", json=query(SUM), headers=headers).raise_for_status()
 
 
 ONE_UNIT = "1e-12"
-"""A limit in rho that pays for one query, and for no second one."""
+"""A limit in rho that pays for one query and not for a second."""
 _ONE, _NONE = World(), World(person=None)
 _ONE_EXHAUSTED = World(person=Person(limit=ONE_UNIT), act=exhaust)
 _OTHERS_EXHAUSTED = World(others_limit=ONE_UNIT, act=exhaust)
@@ -154,7 +154,7 @@ SHORTENED: tuple[Neighbours, ...] = (
     Neighbours(name="the last exhausted", worlds=(_OTHERS_EXHAUSTED, _ALL_EXHAUSTED)),
     Neighbours(name="all exhausted", worlds=(World(act=exhaust), _ALL_EXHAUSTED)),
 )
-"""Asked under the clip rule: one person has nothing left, or nobody else has, or nobody at all."""
+"""Pairs asked under the clip rule: one person has nothing left, or all people but one have, or all of them."""
 
 EQUAL = Neighbours(name="control: equal", worlds=(_ONE, _ONE))
 PLANTED = replace(EQUAL, name="control: planted 2 ms", planted_ms=2.0)
@@ -162,7 +162,7 @@ PLANTED_WORK = Neighbours(
     name="control: planted work", worlds=(_ONE, World(act=pause)), service="loadtests.leaky_service"
 )
 HIDDEN_WORK = replace(PLANTED_WORK, name="work in its slots", leak="priced")
-"""Work that depends on data and that the slots hide: no read of any role may tell when it ends."""
+"""Work that depends on data and that the slots hide. No read of any role may tell when that work ends."""
 
 SECOND_CLOCK = replace(PLANTED_WORK, name="control: second clock", leak="clock")
 CONTROLS = (EQUAL, PLANTED, PLANTED_WORK, SECOND_CLOCK)
@@ -172,7 +172,7 @@ CONTROLS = (EQUAL, PLANTED, PLANTED_WORK, SECOND_CLOCK)
 
 
 def make(rig: Rig, dataset: str, world: World, count: int) -> str:
-    """Register, upload and act; returns an analyst's key for this dataset alone."""
+    """Register, upload and act. Returns the key of an analyst of this dataset alone."""
     rig.curator.post("/v1/datasets", json=registration(dataset, count)).raise_for_status()
     append(rig, dataset, "people", people(count - 1, world.person, limit=world.others_limit))
     rows = world.person.rows if world.person is not None else 0
@@ -182,7 +182,7 @@ def make(rig: Rig, dataset: str, world: World, count: int) -> str:
 
 
 def registration(dataset: str, count: int) -> dict[str, Any]:
-    """The registration, the same for both worlds but for the name."""
+    """The registration, which is the same for both worlds but for the name."""
     bits = {letter: {"type": "integer", "lower": 0, "upper": 1} for letter in LETTERS}
     columns = {
         VALUE: {"type": "integer", "lower": 0, "upper": 2},
@@ -208,7 +208,7 @@ def registration(dataset: str, count: int) -> dict[str, Any]:
 
 
 def people(others: int, person: Person | None, *, limit: str | None = None) -> pa.Table:
-    """The differing person among `others` people, who are the same every time but for their limit."""
+    """The differing person among `others` people, who are the same in every world but for their limit."""
     source = np.random.default_rng(1)
     columns: dict[str, list[Any]] = {
         "person_id": [f"p{n}" for n in range(others)],
@@ -229,7 +229,7 @@ def people(others: int, person: Person | None, *, limit: str | None = None) -> p
 
 
 def codes(others: int, source: np.random.Generator) -> NDArray[np.int64]:
-    """Even codes of exactly one in SCAN_WORTH of the rows in memory, scattered, and odd ones of the others."""
+    """Even codes for exactly one in SCAN_WORTH of the rows in memory, scattered, and odd ones for the others."""
     drawn = 2 * source.integers(0, CODES // 2, others) + 1
     even = min(pages_for(others + 1) * PAGE_SLOTS // SCAN_WORTH, others)
     drawn[source.choice(others, even, replace=False)] -= 1
@@ -237,7 +237,7 @@ def codes(others: int, source: np.random.Generator) -> NDArray[np.int64]:
 
 
 def visits(others: int, rows: int) -> pa.Table:
-    """One event of each other person, and so many of the differing one."""
+    """One event of each other person, and `rows` events of the differing one."""
     items = np.random.default_rng(2).integers(0, 64, others + rows)
     keys = [*(f"p{n}" for n in range(others)), *(["the-one"] * rows)]
     return pa.table({"person_id": pa.array(keys), "item": pa.array(items)})

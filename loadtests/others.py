@@ -1,7 +1,8 @@
-"""The waits of others during an attack: an open loop, so that a silence of seconds counts as all that it delays.
+"""The waits of others during an attack, in an open loop: a silence of seconds counts for every request that it delays.
 
-Every `EVERY_S` each of a few requests is sent, whether or not those before it were answered, and waits are counted from
-the instant at which it was due. They are asked in a process of their own, which the attacker's work does not delay.
+Every `EVERY_S` each of a few requests is sent, even if those before it are not answered yet. A wait is counted from the
+instant at which its request was due. The requests are sent from another process, which the attacker's work does not
+delay.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ import uvloop
 from loadtests.raw_http import Address, Cut, Wire
 
 NUMBER: Final = b"{number}"
-"""In a request, the place of a number of its own."""
+"""The place in a request where its number is put."""
 EVERY_S: Final = 0.05
 WITHIN_S: Final = 60.0
 _IDLE_S: Final = 2.0
@@ -28,20 +29,20 @@ _IDLE_S: Final = 2.0
 
 @dataclass(kw_only=True)
 class Waits:
-    """The waits of one kind of request, and the statuses that it was told."""
+    """The waits of one kind of request, and the statuses of the replies."""
 
     taken_s: list[float] = field(default_factory=list)
     told: Counter[str] = field(default_factory=Counter)
 
     def at(self, share: float) -> float:
-        """The quantile, in seconds."""
+        """The quantile at this share, in seconds."""
         ordered = sorted(self.taken_s)
         return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else 0.0
 
 
 @dataclass(kw_only=True)
 class Others:
-    """Asks each of `requests` until it is told to stop; the first of all has the number `number`."""
+    """Sends each of `requests` until it is told to stop. `number` is the number of the last request sent."""
 
     address: Address
     requests: Mapping[str, bytes]
@@ -50,7 +51,7 @@ class Others:
     _idle: list[tuple[float, Wire]] = field(default_factory=list)
 
     async def ask_until(self, is_over: Event) -> dict[str, Waits]:
-        """The waits by kind; those that are under way at the end are waited for."""
+        """The waits by kind. Requests that are under way at the end are waited for."""
         self.waits = {name: Waits() for name in self.requests}
         async with asyncio.TaskGroup() as group:
             due_s = time.monotonic()
@@ -88,7 +89,7 @@ class Others:
 
 @contextmanager
 def asked(others: Others) -> Iterator[dict[str, Waits]]:
-    """Ask meanwhile, from another process; the waits are there after the block."""
+    """Send requests from another process during the block. The waits are in the mapping after it."""
     context = multiprocessing.get_context("spawn")
     has_begun, is_over = context.Event(), context.Event()
     ours, theirs = context.Pipe(duplex=False)

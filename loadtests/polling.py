@@ -1,7 +1,7 @@
-"""An analyst polls while an individual acts, or does not: with several workers the act reaches the others later.
+"""An analyst polls while an individual acts, or does not. With several workers the act reaches the others later.
 
-In the other world the client requests the liveness page at the same moment, so that a request as such is no
-difference.
+In the world without the act, the client requests the liveness page at the same moment, so that the request alone makes
+no difference.
 """
 
 import random
@@ -27,7 +27,7 @@ Attempt = Callable[[Side, bool], Features]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deed:
-    """The request of one person's try: its API key, and all but its head."""
+    """The request of one person's try: its API key, and everything but its head."""
 
     key: str
     method: str
@@ -38,21 +38,21 @@ class Deed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acting:
-    """One kind of act; `deeds` makes so many of them, each by another person."""
+    """One kind of act. `deeds` makes a number of them, each by another person."""
 
     name: str
     deeds: Callable[[Rig, str, int], Sequence[Deed]]
 
 
 def pausing(rig: Rig, dataset: str, count: int) -> Sequence[Deed]:
-    """Each person pauses once."""
+    """Make requests by which each of `count` persons pauses once."""
     path = f"/v1/me/budgets/{dataset}/lower"
     keys = [individual_key(rig, dataset, f"p{n}") for n in range(count)]
     return [Deed(key=key, method="POST", path=path, body=b'{"pause":true}') for key in keys]
 
 
 def joining(rig: Rig, dataset: str, count: int) -> Sequence[Deed]:
-    """Each person joins by an upload of one row."""
+    """Make requests by which each of `count` persons joins by an upload of one row."""
     path, key = f"/v1/datasets/{dataset}/tables/people/rows", key_of(rig.curator)
     row = people(0, Person())
     others = [row.set_column(0, "person_id", [[f"new{n}"]]) for n in range(count)]
@@ -62,7 +62,7 @@ def joining(rig: Rig, dataset: str, count: int) -> Sequence[Deed]:
 
 
 def erasing(rig: Rig, dataset: str, count: int) -> Sequence[Deed]:
-    """The curator erases each person."""
+    """Make requests by which the curator erases each of `count` persons."""
     path, key = f"/v1/datasets/{dataset}/individuals", key_of(rig.curator)
     return [Deed(key=key, method="DELETE", path=f"{path}/p{count + n}") for n in range(count)]
 
@@ -75,7 +75,7 @@ ACTS: Sequence[Acting] = (
 
 
 def polled(deeds: Sequence[Deed]) -> Attempt:
-    """A try: poll for a while, in which the next person acts or does not."""
+    """A try: poll for a while, and let the next person act meanwhile, or not."""
     left = list(deeds)
 
     def attempt(side: Side, is_acting: bool) -> Features:  # noqa: FBT001 - the world
@@ -95,7 +95,7 @@ def polled(deeds: Sequence[Deed]) -> Attempt:
 
 
 def _watched(side: Side, other: PeerConnection, deed: bytes, source: random.Random) -> Features:
-    """Poll on four connections, two with counts and two with free reads, and send the act on another."""
+    """Poll on four connections, two with counts and two with free reads, and send the deed on another one."""
     wires = side.wires(4)
     counts = wires[:2]
     taken: dict[str, list[Reply]] = {"count": [], "read": []}

@@ -1,4 +1,4 @@
-"""Queries that make one constant of the public price each the larger part of a query's work, on the worst data."""
+"""Queries on the worst data, most of whose work is priced by a single constant of the public price."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,21 +12,21 @@ Item = dict[str, Any]
 COUNT: list[Item] = [{"count": {}}]
 SIGMA = 1e4
 NEAR_WHOLE = sqrt(2**39)
-"""The price of a squared step is a whole number but for a rounding: no float decides a charge."""
+"""A sigma at which the price of a squared step is a whole number but for rounding: no float decides a charge."""
 SMALL = 1.1
-"""Charges beyond 2^50 units, of which a float has no fraction."""
+"""A sigma with charges beyond 2^50 units, where a float has no fraction."""
 SIGMAS = {"1234.567": 1234.567, "sqrt(2^39)": NEAR_WHOLE, "1.1": SMALL, "2^20": 2.0**20}
 NARROW = "2^20"
-"""The one of them whose square has so few digits that charges are decided in 64 bits."""
+"""The one of SIGMAS whose square has so few digits that charges are decided in 64 bits."""
 RANDOM_SHARES = (4, 8, 9, 16, 32, 64, 100, 140, 1000)
-"""One in so many people: numpy and the engine look for the true ones of a mask in other ways beyond some of these."""
+"""Shares of people, each one in this many. Beyond some of these, numpy and the engine search a mask in other ways."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Priced:
-    """A query, the constant that it is mostly priced by, and the data that it meets.
+    """A query, the constant that prices most of its work, and the data that it meets.
 
-    `is_first` for one that finds no index and no tally made. `standings` for those that are asked on all standings.
+    `is_first` marks a query that finds no index and no tally made, `standings` one that is asked on all standings.
     """
 
     constant: str
@@ -58,22 +58,22 @@ def least(name: str, bound: int) -> Item:
 
 
 def below(share: float) -> Item:
-    """A random share of people."""
+    """A condition that holds for a random share of people."""
     return {"lt": [{"col": "rank"}, round(RANKS * share)]}
 
 
 def between(name: str, low: int, high: int) -> Item:
-    """A range with two ends."""
+    """A condition for a range with two ends."""
     return {"between": [{"col": name}, low, high]}
 
 
 def listed(name: str, values: Sequence[int]) -> Item:
-    """A list of values."""
+    """A condition for a list of values."""
     return {"in": [{"col": name}, list(values)]}
 
 
 def matrix(name: str, size: int, functionals: int) -> Item:
-    """Functionals that each weigh every value of a column of so many values."""
+    """Functionals, each of which weighs every value of a column of `size` values."""
     weights = {
         "starts": [size * n for n in range(functionals + 1)],
         "indices": [*range(size)] * functionals,
@@ -103,20 +103,20 @@ def moments(*features: Item) -> Item:
 
 
 def regression(feature: Item, *, size: int) -> Item:
-    """The gradient of a model of one number by the `size` numbers of a feature."""
+    """The gradient of a regression with the `size` numbers of a feature."""
     model = {"loss": "squared", "target": {"col": "second"}, "features": [feature], "residual_clip": 1}
     return {"select": [{"gradient": model | {"parameters": [0.01] * size}}]}
 
 
 def softmax(*features: Item, size: int | None = None) -> Item:
-    """The gradient of a model of 101 classes; a pair of features for each, or a feature of `size` numbers."""
+    """The gradient of a model of 101 classes, by one number of each feature, or by a feature of `size` numbers."""
     parameters = [[n / 10] * (size or len(features)) for n in range(101)]
     model = {"loss": "softmax", "target": "c7", "features": features, "parameters": parameters}
     return {"select": [{"gradient": model}]}
 
 
 def predicted(*features: Item, size: int | None = None) -> Item:
-    """A probability by features, or by a feature of `size` numbers."""
+    """A predicted probability by features, or by a feature of `size` numbers."""
     parameters = [0.1 * n for n in range(size or len(features))]
     return {"predict": {"link": "logistic", "features": features, "parameters": parameters}}
 
@@ -130,7 +130,7 @@ _OWN_SOME = own({"sum": {"col": "amount"}} | where(least("small", 1)))
 
 
 def by_item(count: int, *, clip: float | None = None, last: float = SIGMA) -> Item:
-    """A sigma for each of so many items, the costliest to divide by, and a clip for each."""
+    """A sigma for each of `count` items, of those that are costliest to divide by, and a clip for each."""
     sizes = [*[SIGMA] * (count - 1), last]
     noise: Item = {"noise": {"sigma": [size + n + 0.1 for n, size in enumerate(sizes)]}}
     return noise if clip is None else noise | {"per_individual": {"l2_clip": [clip] * count}}
@@ -177,7 +177,7 @@ TOUCHED: Sequence[Priced] = (
         if column != "real" or SIGMAS[name] < SIGMA  # a grid has a largest sigma
     ),
 )
-"""Queries whose work is by the touched individual."""
+"""Queries whose work grows with the touched individuals."""
 
 CHOSEN: Sequence[Priced] = tuple(
     Priced(constant=constant, data=data, query=query)
@@ -232,7 +232,7 @@ CHOSEN: Sequence[Priced] = tuple(
         ),
     )
 )
-"""Queries whose work is by the row that is looked at."""
+"""Queries whose work grows with the rows that are looked at."""
 
 ADDED: Sequence[Priced] = tuple(
     Priced(constant=constant, data=data, query=query, standings=data == "2 groups" or "shortened" in data)
@@ -284,7 +284,7 @@ ADDED: Sequence[Priced] = tuple(
         ("clipped_entry", "a matrix of 16 a row, all beyond the clip", matrix("c0", 101, 16) | _CLIP),
     )
 )
-"""Queries whose work is by the entry of a vector."""
+"""Queries whose work grows with the entries of vectors."""
 
 FIRST: Sequence[Priced] = (
     Priced(constant="first index", data="of one column", query=where(between("c0", 7, 7)), is_first=True),

@@ -1,4 +1,4 @@
-"""One try of an attacker, and its numbers: instants of answers, and their counts.
+"""One try of an attacker, and its features: instants of answers, and their counts.
 
 Released values are left out, because they are the mechanism's own output.
 """
@@ -23,7 +23,7 @@ LISTED = 20
 
 @dataclass(kw_only=True)
 class Side:
-    """One world as the attacker has it: a dataset, a key for it, and connections."""
+    """One world as the attacker sees it: a dataset, a key for it, and connections."""
 
     url: str
     dataset: str
@@ -37,7 +37,10 @@ class Side:
     _affordable: dict[bytes, int] = field(default_factory=dict)
 
     def wires(self, count: int) -> list[PeerConnection]:
-        """Take `count` connections of this side in random order: with several workers each belongs to one of them."""
+        """Take `count` connections of this side in random order.
+
+        With several workers each connection belongs to one of them.
+        """
         while len(self._wires) < max(count, CONNECTIONS):
             self._wires.append(PeerConnection(self.url, self.key))
         sample = self.source.sample(self._wires, count)
@@ -51,12 +54,12 @@ class Side:
             wire.close()
 
     def post(self, wire: PeerConnection, question: dict[str, Any], *, key: str | None = None) -> bytes:
-        """The bytes of a query under an idempotency key of its own."""
+        """The bytes of a request with a query, under a new idempotency key or `key`."""
         headers = {"Idempotency-Key": key or self.fresh_key()}
         return wire.request("POST", f"/v1/datasets/{self.dataset}/queries", encoded(query(question)), headers)
 
     def affordable(self, question: dict[str, Any], work_ms: float) -> int:
-        """The number of such queries that take `work_ms` together by their public cost, at least one."""
+        """How many of these queries take `work_ms` together by their public cost, at least one."""
         known = encoded(question)
         if known not in self._affordable:
             (wire,) = self.wires(1)
@@ -73,7 +76,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """The steps before all tries of a side, and those of each try."""
+    """The steps before all tries of a side, and the steps of each try."""
 
     name: str
     attempt: Callable[[Side], Features]
@@ -83,7 +86,7 @@ class Probe:
 
 
 class Refused(Exception):
-    """A query was refused: durations of refusals would say nothing."""
+    """A query was refused. Durations of refusals would say nothing."""
 
 
 def encoded(document: object) -> bytes:
@@ -94,9 +97,9 @@ def encoded(document: object) -> bytes:
 def instants(side: Side, reply: Reply, name: str = "answer") -> Features:
     """The features of one answer.
 
-    After a few requests an attacker knows where slots begin on the server's clock; here both have one. So the number of
-    slots from the request to its answer is known without the chance of the phase, and how far into a slot the answer
-    comes to a fraction of a millisecond.
+    After a few requests an attacker knows where slots begin on the server's clock; here both share a clock. So two
+    features do not depend on the random phase: the number of slots from the request to its answer, and how far into a
+    slot the answer comes, to a fraction of a millisecond.
     """
     first_ms, last_ms = reply.first_ms + side.planted_ms, reply.last_ms + side.planted_ms
     features = {f"{name} first ms": first_ms, f"{name} last ms": last_ms, f"{name} status": float(reply.status)}
@@ -109,7 +112,7 @@ def instants(side: Side, reply: Reply, name: str = "answer") -> Features:
 
 
 def answered(reply: Reply) -> Reply:
-    """The answer, if it is one. Raises Refused."""
+    """The reply, if it is an answer. Raises Refused."""
     if reply.status != 200:
         raise Refused(f"{reply.status} {reply.body[:300].decode(errors='replace')}")
     return reply
@@ -124,7 +127,7 @@ def sequence_of(reply: Reply) -> int:
 
 
 def asking(question: dict[str, Any]) -> Callable[[Side], Features]:
-    """A single query."""
+    """A try of a single query."""
 
     def attempt(side: Side) -> Features:
         (wire,) = side.wires(1)
@@ -134,7 +137,7 @@ def asking(question: dict[str, Any]) -> Callable[[Side], Features]:
 
 
 def reading(path: str) -> Callable[[Side], Features]:
-    """A free read."""
+    """A try of a free read."""
 
     def attempt(side: Side) -> Features:
         (wire,) = side.wires(1)
@@ -145,14 +148,14 @@ def reading(path: str) -> Callable[[Side], Features]:
 
 
 def preview(side: Side) -> Features:
-    """A preview of the sum."""
+    """Preview the sum."""
     (wire,) = side.wires(1)
     path = f"/v1/datasets/{side.dataset}/queries/preview"
     return instants(side, wire.exchange(wire.request("POST", path, encoded(query(SUM)))))
 
 
 def ask_some(side: Side) -> None:
-    """Ask as many queries as a listing shows: sums and counts of events in turn."""
+    """Ask as many queries as a listing shows, sums and counts of events in turn."""
     (wire,) = side.wires(1)
     for number in range(LISTED):
         answered(wire.exchange(side.post(wire, (SUM, EVENTS)[number % 2])))
@@ -165,7 +168,7 @@ def ask_once(side: Side) -> None:
 
 
 def retry(side: Side) -> Features:
-    """The sum again under the idempotency key of the first time."""
+    """Ask for the sum again under its first idempotency key."""
     (wire,) = side.wires(1)
     return instants(side, wire.exchange(side.post(wire, SUM, key="again")))
 
@@ -174,7 +177,7 @@ def retry(side: Side) -> Features:
 
 
 def beside(side: Side) -> Features:
-    """A sum, and a free read that arrives while it is worked on."""
+    """Ask for a sum, and send a free read that arrives while the sum is worked on."""
     asker, reader = side.wires(2)
     requests = [side.post(asker, SUM), reader.request("GET", f"/v1/datasets/{side.dataset}")]
     answer, read = together([asker, reader], requests, pause_s=side.source.uniform(0, 0.005))
@@ -182,7 +185,7 @@ def beside(side: Side) -> Features:
 
 
 def crowd(question: dict[str, Any]) -> Callable[[Side], Features]:
-    """Ask one query on many connections at once."""
+    """A try that asks one query on many connections at once."""
 
     def attempt(side: Side) -> Features:
         wires = side.wires(CROWD)

@@ -26,7 +26,7 @@ class Reply:
 
     @property
     def closes(self) -> bool:
-        """Tell whether it is the last reply of its connection."""
+        """Tell whether this is the last reply of its connection."""
         return b"\r\nconnection: close" in self.head.lower()
 
 
@@ -38,7 +38,7 @@ class Wire:
 
     @classmethod
     async def to(cls, address: Address) -> "Wire":
-        """Open one. Raises Cut."""
+        """Open a connection. Raises Cut."""
         try:
             async with asyncio.timeout(10):
                 return cls(*await asyncio.open_connection(*address, limit=2**24))
@@ -46,7 +46,7 @@ class Wire:
             raise Cut from error
 
     async def ask(self, request: bytes, *, within_s: float = 60) -> Reply:
-        """Send a request and take its response. Raises Cut."""
+        """Send a request and return its response. Raises Cut."""
         try:
             async with asyncio.timeout(within_s):
                 self.writer.write(request)
@@ -58,12 +58,12 @@ class Wire:
         return Reply(status=int(head[9:12]), head=head, body=body)
 
     def close(self) -> None:
-        """End it."""
+        """End the connection."""
         with suppress(OSError):
             self.writer.close()
 
     def reset(self) -> None:
-        """End it at once, with what has not left yet."""
+        """End the connection at once, with data that has not left yet."""
         self.writer.transport.abort()
 
 

@@ -1,4 +1,4 @@
-"""The records of long runs in tests/records: one line of JSON for each run, also for a failed one."""
+"""The records of long runs in tests/records: one line of JSON for each run, also for one that failed."""
 
 import json
 import subprocess

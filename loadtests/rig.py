@@ -38,7 +38,7 @@ TWO_COLUMNS = {"and": [{"ge": [{"col": "age"}, 40]}, {"in": [{"col": "country"},
 
 @dataclass(frozen=True)
 class Rig:
-    """A running service and a curator's and an analyst's client of it."""
+    """A running service, with a curator's and an analyst's client for it."""
 
     process: "subprocess.Popen[str]"
     home: Path
@@ -48,7 +48,7 @@ class Rig:
 
 
 def people(count: int = PEOPLE) -> pa.Table:
-    """Generated people: ages and countries, uniform, the same every time."""
+    """Generated people with uniform ages and countries, the same in every run."""
     source = np.random.default_rng(1)
     return pa.table(
         {
@@ -110,12 +110,12 @@ def serving(
 
 
 def client(url: str, key: str) -> httpx.Client:
-    """A client with a key; loopback, so no proxy."""
+    """A client with a key. It uses no proxy, as the service is on loopback."""
     return httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=300, trust_env=False)
 
 
 def register_people(rig: Rig, count: int = PEOPLE, *, name: str = "million", rule: str = "skip") -> None:
-    """The dataset at this capacity and under this rule, filled by Arrow streams of a million rows."""
+    """Register a dataset with this capacity and rule, and fill it with Arrow streams of a million rows."""
     registration = {**DATASET, "name": name, "rule": rule, "capacity": count}
     rig.curator.post("/v1/datasets", json=registration).raise_for_status()
     everybody = people(count)

@@ -3,13 +3,13 @@
     python -m venv scattering && scattering/bin/pip install kymatio==0.3.0 "scipy<1.17"
     scattering/bin/python loadtests/scattered_digits.py MNIST.npz SCATTERED.npz
 
-kymatio is no requirement of the service, so this runs in an environment of its own and imports nothing else of it. An
-image of 28 by 28 pixels has 81 scattering coefficients at 7 by 7 places (depth two, eight directions; Bruna and Mallat
-2013), brought to mean 0 and variance 1 within groups of nine coefficients of the image itself (after Tramer and Boneh
-2021, section 3).
+kymatio is no requirement of the service, so that this runs in its own environment and imports nothing of the service.
+An image of 28 by 28 pixels has 81 scattering coefficients at 7 by 7 places (depth two, eight directions; Bruna and
+Mallat 2013). They are brought to mean 0 and variance 1 within groups of nine coefficients of the image itself (after
+Tramer and Boneh 2021, section 3).
 
-Half of the length of these 3,969 numbers has the direction of their mean, which each gradient would carry and each
-individual pay for. No image of anybody is asked for it: the mean of 2,000 drawn strokes is subtracted, and 200
+Half of the length of these 3,969 numbers has the direction of their mean. Each gradient would carry that half, and each
+individual would pay for it. So a mean is subtracted, that of 2,000 drawn strokes and not of anybody's images. 200
 principal directions of the strokes are kept, each divided by the root of its deviation among the strokes. These 200
 numbers are brought to length 1, followed by the constant 0.3, and counted in steps of 2^-12.
 """
@@ -30,7 +30,7 @@ TRANSFORM = Scattering2D(J=2, shape=(SIDE, SIDE))
 
 
 def scattered(images: np.ndarray) -> np.ndarray:
-    """The normal coefficients (n, 3969) of images (n, 28, 28) with values from 0 to 1."""
+    """The normalised coefficients (n, 3969) of images (n, 28, 28) with values from 0 to 1."""
     groups = TRANSFORM(images.astype(np.float32)).reshape(len(images), -1, GROUP * 49)
     centred = groups - groups.mean(axis=2, keepdims=True)
     normal = centred / np.sqrt(groups.var(axis=2, keepdims=True) + 1e-5)
@@ -39,7 +39,7 @@ def scattered(images: np.ndarray) -> np.ndarray:
 
 
 def stroke(source: np.random.Generator) -> np.ndarray:
-    """An image (28, 28) of two to four curves, each from the end of the one before, in about the box of a digit."""
+    """An image (28, 28) of two to four curves in about the box of a digit; each begins where the last one ends."""
     at = np.linspace(0, 1, 25)[:, None]
     end, curves = source.uniform(-9.5, 9.5, (1, 2)), []
     for _ in range(source.integers(2, 5)):
@@ -75,7 +75,7 @@ def features(normal: np.ndarray, mean: np.ndarray, axes: np.ndarray) -> np.ndarr
 
 
 def all_features(images: np.ndarray, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    """The features (n, 201) of images (n, 28, 28) of bytes."""
+    """The features (n, 201) of images (n, 28, 28) in bytes."""
     found = []
     for start in range(0, len(images), BATCH):
         found.append(features(scattered(images[start : start + BATCH] / np.float32(255)), mean, axes))

@@ -1,8 +1,8 @@
 """Reads of every role while the analyst's own batch is worked on: do they tell when that work ends?
 
 The end of the work depends on data, the slots of the batch do not. So the batch is priced far above its work
-(`loadtests.leaky_service`), no answer is late, and only another clock could tell of the work: a read that finds the
-writer busy, or shares the processor with it.
+(`loadtests.leaky_service`), and no answer is late. Only another clock could then tell of the work: a read that finds
+the writer busy, or shares the processor with it.
 """
 
 import selectors
@@ -24,13 +24,13 @@ READS: dict[str, Sequence[str]] = {
     "individual": ("/v1/me/budgets", "/v1/me/receipts?limit=5", "/v1/me/record/{dataset}"),
     "auditor": ("/v1/datasets/{dataset}/ledger?limit=5",),
 }
-"""Those of an analyst have slots, and those that it is refused have none."""
+"""Paths to read, by role. An analyst's reads have slots, unless they are refused."""
 
 ANSWERED = {200, 303, 403, 404}
 
 
 def reading_as(role: str) -> Callable[[Side], Features]:
-    """A batch, and until it is answered one read after the other by this role, of all of its paths in turn."""
+    """A try: a batch, and until it is answered one read after the other by this role, of all its paths in turn."""
 
     def attempt(side: Side) -> Features:
         (asker,) = side.wires(1)
@@ -44,7 +44,7 @@ def reading_as(role: str) -> Callable[[Side], Features]:
 
 
 def _beside(side: Side, asker: PeerConnection, reader: PeerConnection, paths: Sequence[str]) -> list[Reply]:
-    """The answers of the reads that were asked before the batch was answered, in order."""
+    """The answers to the reads that were sent before the batch was answered, in order."""
     entries = [{"idempotency_key": side.fresh_key(), "query": query(BROAD)} for _ in range(QUERIES)]
     path = f"/v1/datasets/{side.dataset}/queries/batch"
     turns = cycle(paths)
@@ -76,7 +76,7 @@ def _beside(side: Side, asker: PeerConnection, reader: PeerConnection, paths: Se
 
 
 def _features(side: Side, replies: Sequence[Reply]) -> Features:
-    """How many reads there were, how long they took, and when the first slow and the first quick one ended."""
+    """The number of reads, their durations, and when the first slow and the first quick read ended."""
     took = [reply.last_ms for reply in replies]
     ended = [reply.sent_ns / 1e6 + reply.last_ms - replies[0].sent_ns / 1e6 for reply in replies]
     phases = [(reply.sent_ns / 1e6 + reply.first_ms) % max(side.slot_ms, 1) for reply in replies]

@@ -1,13 +1,13 @@
 """How well a guess from durations tells two worlds apart, with an interval that holds although the guess was chosen.
 
-The tries of a pair are divided at random. One half chooses: which feature, which direction, whether large values speak
-for a world or certain values do, and which threshold. The other half judges that choice, once. So neither the
-choice among features nor that of a direction can find a difference where there is none.
+The tries of a pair are divided at random. One half chooses a feature, a direction, whether large values or certain
+values speak for a world, and a threshold. The other half judges that choice, once. So neither the choice among features
+nor that of a direction can find a difference where there is none.
 
 Two figures are judged. The area under the ROC curve (AUC) of the chosen score has DeLong's interval (DeLong, DeLong and
 Clarke-Pearson, 1988). The guess by threshold has the exact interval of Clopper and Pearson; with as many tries of one
-world as of the other, the share of right guesses is the area under the curve of that threshold. Both are 0.5 where
-nothing can be told, and each interval has half of the error that the caller allows.
+world as of the other, the share of right guesses is the area under the curve of that threshold. Both figures are 0.5
+where nothing can be told, and each interval has half of the error that the caller allows.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,14 +20,14 @@ from scipy.stats import beta, norm, rankdata
 Numbers = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Score = Callable[[Numbers], Numbers]
-"""Larger where a value speaks more for world 1."""
+"""The function that is larger where a value speaks more for world 1."""
 
 BINS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A figure and the limits within which the truth lies."""
+    """A figure, and the limits between which the truth lies."""
 
     value: float
     low: float
@@ -45,7 +45,7 @@ class Separation:
 
     @property
     def low(self) -> float:
-        """The larger of the two lower limits: one of the figures is at least this, within the error allowed."""
+        """The larger of the two lower limits. One of the figures is at least this, within the error allowed."""
         return max(self.auc.low, self.guess.low)
 
 
@@ -60,9 +60,10 @@ class _Candidate:
 def separation(
     worlds: Flags, features: Mapping[str, Numbers], *, error: float, source: np.random.Generator
 ) -> Separation:
-    """The best that one half of the tries (n,) finds, judged on the other; `error` is that of both intervals together.
+    """The best choice of one half of the tries (n,), judged on the other half.
 
-    `worlds` (n,) says which tries were of world 1, half of them. Raises ValueError below eight tries of each world.
+    `error` is that of both intervals together. `worlds` (n,) says which tries were of world 1, half of them. Raises
+    ValueError below eight tries of each world.
     """
     learning, judging = _halves(worlds, source)
     candidate = _chosen(worlds, features, learning, source)
@@ -105,7 +106,7 @@ def auc(scores: Numbers, worlds: Flags) -> float:
 
 
 def _halves(worlds: Flags, source: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Two halves of the places, with as many tries of each world in one as in the other."""
+    """Two halves of the tries' indexes. Each has as many tries of each world as the other."""
     parts: list[list[NDArray[np.intp]]] = [[], []]
     for world in (False, True):
         places = source.permutation(np.flatnonzero(worlds == world))
@@ -120,7 +121,10 @@ def _halves(worlds: Flags, source: np.random.Generator) -> tuple[NDArray[np.intp
 def _chosen(
     worlds: Flags, features: Mapping[str, Numbers], learning: NDArray[np.intp], source: np.random.Generator
 ) -> _Candidate:
-    """The candidate that, learned on one part of the learning half, does best on the other, and vice versa."""
+    """The candidate that does best when it is learned on one part of the learning half and tried on the other.
+
+    Both parts take both roles, and the two results are added.
+    """
     one, other = _halves(worlds[learning], source) if learning.size >= 32 else (np.arange(learning.size),) * 2
     folds = [(learning[one], learning[other]), (learning[other], learning[one])]
 
@@ -147,7 +151,7 @@ def _learned(kind: str, values: Numbers, worlds: Flags) -> Score:
 
 
 def _likelihood_ratio(values: Numbers, worlds: Flags) -> Score:
-    """How much more frequent a value's bin is in world 1, by the logarithm; bins hold about as many tries each."""
+    """The logarithm of how much more frequent a value's bin is in world 1. Bins hold about equally many tries."""
     edges = np.unique(np.quantile(values, np.linspace(0, 1, BINS + 1)[1:-1]))
 
     def frequencies(world: Flags) -> Numbers:

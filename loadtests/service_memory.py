@@ -15,19 +15,19 @@ _SERVERS: Final = ("postgres", "valkey-server", "redis-server")
 
 @dataclass(kw_only=True)
 class Taken:
-    """The most at any look: memory of the service's own processes and of uploads on disk, in bytes."""
+    """The largest figures seen at any look, in bytes: memory of the service's own processes, and uploads on disk."""
 
     memory: int = 0
     spooled: int = 0
 
     async def watch(self, pid: int, spool: Path) -> None:
-        """Look again and again, until cancelled."""
+        """Look repeatedly, until cancelled."""
         while True:
             self.look(pid, spool)
             await asyncio.sleep(_EVERY_S)
 
     def look(self, pid: int, spool: Path) -> None:
-        """Look once."""
+        """Look once, and keep the largest figures."""
         own = [each for each in (pid, *(child for child, _ in children_of(pid))) if not _is_server(each)]
         self.memory = max(self.memory, sum(map(_memory_bytes, own)))
         self.spooled = max(self.spooled, sum(_unnamed_bytes(each, spool) for each in own))
@@ -50,7 +50,7 @@ def _is_server(pid: int) -> bool:
 
 
 def _memory_bytes(pid: int) -> int:
-    """Its share of resident pages: those of a fork are counted once."""
+    """A process's share of resident pages: pages that processes share after a fork are counted once."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

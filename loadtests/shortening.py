@@ -1,7 +1,7 @@
 """Queries under the clip rule, one at a time and in batches: what their time tells of who has anything left.
 
-Where nobody has anything left every vector is shortened to nothing, and where everybody can pay none is. Both take what
-the public price assumes, and an answer leaves when that is over.
+Where nobody has anything left every vector is shortened to nothing, and where everybody can pay none is. The public
+price covers both, and an answer leaves when the time of its price is over.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ QUERIES: Final = 24
 
 
 def answering(question: dict[str, Any]) -> Callable[[Side], Features]:
-    """A single query. Raises Refused: the time of refusals would say nothing."""
+    """A try of a single query. Raises Refused, since the time of a refusal would say nothing."""
 
     def attempt(side: Side) -> Features:
         (wire,) = side.wires(1)

@@ -1,9 +1,9 @@
 """The known forms in which one request hides in another, as bytes for a raw socket.
 
-Two programs that read the same bytes and find another end of a request are at the root of all of them (RFC 9112, 11.2).
-Each form carries a hidden request that no client has sent: one of the attacker's own on a route of no other request,
-or the beginning of an act, whose last header swallows the head of the next request on the connection and so acts with
-its credential. The cut forms carry a query that is never whole.
+All of them rely on two programs that read the same bytes and see the end of a request in different places (RFC 9112,
+11.2). Each form carries a hidden request that no client has sent. Either it is one of the attacker's own, on a route of
+no other request. Or it is the beginning of an act, whose last header swallows the head of the next request on the
+connection, and so acts with that request's credential. The cut forms carry a query that is never whole.
 """
 
 import json
@@ -14,13 +14,13 @@ from typing import Final
 DATASET: Final = "d"
 QUERIES: Final = f"/v1/datasets/{DATASET}/queries"
 CUT_SIGMA: Final = 777.0
-"""The noise of a query that is always cut before its end."""
+"""The noise of the query that is always cut before its end."""
 HIDDEN_ROUTES: Final = (
     "GET /v1/allowances",
     "POST /v1/me/erasure/{dataset}",
     "POST /v1/datasets/{dataset}/verification",
 )
-"""The routes of the hidden requests, which no other request names."""
+"""The routes of the hidden requests; no other request goes to them."""
 
 # What forwarding reads or copies, and what ends a message.
 _NOMINATED: Final = (
@@ -67,7 +67,7 @@ _SIZES: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """Bytes to send, piece by piece, and how the connection is left."""
+    """Bytes to send, piece by piece, and how the connection ends."""
 
     family: str
     name: str
@@ -91,7 +91,7 @@ class Attacker:
         return (whole, *(b"%b HTTP/1.1\r\nX-Swallow: " % act for act in acts))
 
     def head(self, *lines: bytes, method: str = "POST", target: str = QUERIES, version: str = "HTTP/1.1") -> bytes:
-        """A head with the attacker's credential, and no length unless a line has one."""
+        """A head with the attacker's credential. It has no length unless a line states one."""
         fixed = [
             f"{method} {target} {version}".encode(),
             b"Host: x",
@@ -103,7 +103,7 @@ class Attacker:
 
 
 def forms(attacker: Attacker) -> Iterator[Form]:
-    """Every form."""
+    """All forms."""
     for hidden in attacker.hidden():
         for family, made in (
             ("nominated headers", _nominations(attacker, hidden)),
@@ -316,7 +316,7 @@ def _versions(attacker: Attacker, hidden: bytes) -> Made:
 
 
 def _pipelines(attacker: Attacker, hidden: bytes) -> Made:
-    """Requests without a wait between them: those for the session are the attacker's own, and sent."""
+    """Requests sent without a wait between them. Those for the session are the attacker's own, and count as sent."""
     own = attacker.head(method="GET", target="/v1/session")
     carried = attacker.head(b"Connection: keep-alive, content-length", _length(hidden)) + hidden
     for count in (2, 5, 20):
@@ -328,7 +328,7 @@ def _pipelines(attacker: Attacker, hidden: bytes) -> Made:
 
 
 def _abandoned(attacker: Attacker, hidden: bytes) -> Iterator[Form]:
-    """Carriers whose client leaves: after the head, in the body, and after all of it, before a reply."""
+    """Carriers whose client leaves after the head, in the body, or after all of it but before a reply."""
     whole = attacker.head(_length(hidden + hidden)) + hidden
     chunked = attacker.head(b"Transfer-Encoding: chunked") + _chunk(hidden) + b"%x\r\n" % len(hidden) + hidden
     large = attacker.head(_length(hidden * 2000)) + hidden * 1000
@@ -340,7 +340,7 @@ def _abandoned(attacker: Attacker, hidden: bytes) -> Iterator[Form]:
 
 
 def _cuts(attacker: Attacker) -> Iterator[Form]:
-    """A valid query that ends before its end, after each byte of its head and body."""
+    """A valid query that is cut after each byte of its head and body."""
     query = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": CUT_SIGMA}, "reuse": False}
     body = json.dumps(query).encode()
     for name, data in (

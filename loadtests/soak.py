@@ -1,7 +1,7 @@
 """The faults of tests/faults for any length of time, with new seeds: `make soak ARGS="--minutes 60"`.
 
-Every round draws a scenario and a seed, runs it on a database of its own, and audits the clients' observations against
-the ledger. One line is appended to tests/records/soak.jsonl after every soak, also a failed one, so that counts add up.
+Every round draws a scenario and a seed, runs it on a new database, and audits the clients' observations against the
+ledger. Every soak appends one line to tests/records/soak.jsonl, even if it has failed, so that counts add up.
 """
 
 import argparse
@@ -43,7 +43,7 @@ KILLS, TRIALS, RACES, STOPS, FALLS = 10, 100, 200, 10, 5
 
 @dataclass(kw_only=True)
 class BaseVersion:
-    """The servers below every round."""
+    """The servers under every round."""
 
     folder: Path
     server: EmbeddedPostgres
@@ -64,13 +64,13 @@ class BaseVersion:
             self._run("DROP DATABASE {} WITH (FORCE)", name)
 
     def make_template(self) -> None:
-        """The template database of all others."""
+        """Make the template of all other databases."""
         self._run("CREATE DATABASE {}", TEMPLATE)
         migrate(self.server.url_of(TEMPLATE))
 
     @contextmanager
     def stage(self, questions: int, *, is_witnessed: bool) -> Iterator[tuple[Stage, Servers]]:
-        """A dataset on a fresh database, audited at the end."""
+        """A dataset on a fresh database, which is audited at the end."""
         with self.database() as url, staged(url, questions=questions) as stage:
             servers = Servers(nursery=self.nursery, database_url=url, redis_url=self.redis_url)
             yield stage, servers
@@ -84,34 +84,34 @@ class BaseVersion:
 
 
 def kills_alone(ground: BaseVersion, seed: int) -> int:
-    """One replica dies at one point."""
+    """Kill one replica at one point."""
     place = random.Random(seed).choice(PLACES)
     with ground.stage(KILLS, is_witnessed=True) as (stage, servers):
         return kill_one_by_one(stage, servers, place, KILLS)
 
 
 def kills_under_load(ground: BaseVersion, seed: int) -> int:
-    """Two replicas die at one point."""
+    """Kill two replicas at one point."""
     place = random.Random(seed).choice(PLACES)
     with ground.stage(60, is_witnessed=True) as (stage, servers):
         return kill_under_load(stage, servers, place, KILLS, seed)
 
 
 def cuts_alone(ground: BaseVersion, seed: int) -> int:
-    """Connections end around COMMIT."""
+    """Cut connections around COMMIT."""
     with ground.stage(TRIALS, is_witnessed=False) as (stage, _):
         cut_one_by_one(stage, random.Random(seed).choice(CUTS), TRIALS)
     return TRIALS
 
 
 def cuts_together(ground: BaseVersion, seed: int) -> int:
-    """Connections end around COMMIT, under load."""
+    """Cut connections around COMMIT, under load."""
     with ground.stage(4 * TRIALS, is_witnessed=False) as (stage, _):
         return cut_in_a_crowd(stage, TRIALS, clients=4, seed=seed)
 
 
 def races(ground: BaseVersion, seed: int) -> int:
-    """Several replicas compete for one person's last unit."""
+    """Let several replicas compete for one person's last unit."""
     with ground.database() as url:
         charges, refusals = race(url, RACES, rivals=2 + seed % 3)
     if (charges, refusals) != (RACES, 0):
@@ -120,13 +120,13 @@ def races(ground: BaseVersion, seed: int) -> int:
 
 
 def stops(ground: BaseVersion, seed: int) -> int:
-    """Replicas are stopped and continued."""
+    """Stop replicas and continue them."""
     with ground.stage(60, is_witnessed=True) as (stage, servers):
         return stop_under_load(stage, servers, STOPS, seed)
 
 
 def killed_databases(ground: BaseVersion, seed: int) -> int:
-    """Postgres is killed."""
+    """Kill Postgres."""
     folder = ground.folder / f"machine-{uuid.uuid4().hex[:8]}"
     folder.mkdir(mode=0o711)
     with machine(ground.nursery, ground.redis_url, folder) as fallible:
@@ -136,7 +136,7 @@ def killed_databases(ground: BaseVersion, seed: int) -> int:
 
 
 def power_cuts(ground: BaseVersion, seed: int) -> int:
-    """A power cut."""
+    """Cut the power."""
     folder = ground.folder / f"disk-{uuid.uuid4().hex[:8]}"
     with mounted(folder, ground.image) as disk, machine(ground.nursery, ground.redis_url, disk.mount) as fallible:
         ground.counts["answers"] += lose_power(disk, fallible, FALLS, seed).answered()
@@ -144,7 +144,7 @@ def power_cuts(ground: BaseVersion, seed: int) -> int:
 
 
 def of_homes(scenario: Callable[[Homes, int], int]) -> Callable[[BaseVersion, int], int]:
-    """A scenario of a served home."""
+    """A scenario of a served home, as one of a base."""
     return lambda ground, seed: scenario(ground.homes, seed)
 
 
@@ -197,7 +197,7 @@ class Tally:
 
 
 def main() -> int:
-    """Soak; the exit status is 1 if any round failed."""
+    """Soak. The exit status is 1 if any round failed."""
     parser = argparse.ArgumentParser(prog="python -m loadtests.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--only", choices=sorted(SCENARIOS), default=None)
@@ -217,7 +217,7 @@ def main() -> int:
 
 @contextmanager
 def grounds() -> Iterator[BaseVersion]:
-    """Servers in a temporary folder."""
+    """Run servers in a temporary folder."""
     folder = Path(tempfile.mkdtemp(prefix="sparing-soak-"))
     folder.chmod(0o711)
     private = folder / "private"

@@ -1,4 +1,4 @@
-"""Faults of a served home for the soak: dead servers, full disks, uploads that swell, crowds of connections, walks."""
+"""Faults of a served home for the soak: killed servers, full disks, uploads that swell, crowds, random walks."""
 
 import asyncio
 import random
@@ -22,11 +22,11 @@ from tests.stateful.walk import STEPS, walked
 
 KILLS, FULL_DISKS, CROWD = 5, 3, 5_000
 SMALL_BYTES = 64 * 2**20
-"""By so much the peak of a server may grow for an upload that is refused."""
+"""How much the peak of a server's memory may grow for an upload that is refused."""
 
 
 def embedded_kills(homes: Homes, seed: int) -> int:
-    """Postgres and Valkey of a served home are killed, one or two workers."""
+    """Kill Postgres and Valkey of a served home with one or two workers."""
     home = homes.surveyed()
     with served(home.path, SPARING_WORKERS=str(1 + seed % 2)) as running:
         with Asking([running.url], home.analyst_key) as asking:
@@ -41,7 +41,7 @@ def embedded_kills(homes: Homes, seed: int) -> int:
 
 
 def full_disks(homes: Homes, seed: int) -> int:
-    """The disk of a served home is full, and has room again, under an analyst that repeats its keys."""
+    """Fill the disk of a served home and make room again, while an analyst repeats its keys."""
     home = homes.surveyed()
     with mounted_disk(homes.missing()) as disk:
         subprocess.run(["cp", "-a", f"{home.path}/.", str(disk)], check=True)  # noqa: S607 - with owners
@@ -60,7 +60,10 @@ def full_disks(homes: Homes, seed: int) -> int:
 
 
 def swelling_uploads(homes: Homes, seed: int) -> int:
-    """Every body that stands for gigabytes, in an order of the seed: refused, nothing stored, the server small."""
+    """Send every body that stands for gigabytes, in random order.
+
+    Each must be refused, nothing stored, the server small.
+    """
     home, names = homes.surveyed(), list(BOMBS)
     random.Random(seed).shuffle(names)
     with served(home.path) as running, client(running.url, home.curator_key) as curator:
@@ -79,7 +82,7 @@ def swelling_uploads(homes: Homes, seed: int) -> int:
 
 
 def idle_crowds(homes: Homes, _seed: int) -> int:
-    """Thousands of connections that say nothing, at 1,024 files of the server: an analyst is answered throughout."""
+    """Open thousands of silent connections to a server with 1,024 files. An analyst must be answered throughout."""
     home = homes.surveyed()
     files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, files[1]))  # the server inherits it
@@ -99,11 +102,11 @@ def idle_crowds(homes: Homes, _seed: int) -> int:
 
 
 def walks(_homes: Homes, seed: int) -> int:
-    """A random walk over roles, datasets, keys and cookies."""
+    """Walk at random over roles, datasets, keys and cookies."""
     return sum(asyncio.run(walked(seed, STEPS)).values())
 
 
 def homes_in(folder: Path) -> Homes:
-    """Homes of a soak."""
+    """The homes of a soak."""
     folder.mkdir(mode=0o711, exist_ok=True)
     return Homes(folder)

@@ -1,8 +1,8 @@
 """Asks a running service through the SQLAlchemy path of a notebook's `%sql`: `python -m loadtests.sql_magic`.
 
 ipython-sql knows nothing of Sparing: it takes the URL of any database, inspects nothing, and sends the cell's text. It
-is installed into an environment of its own, and its packages are put on the path. The exit status is 1 where a cell is
-not answered within its error bars, or a statement that writes is not refused.
+is installed into an environment of its own, and its packages are put on the path. The exit status is 1 if a cell is not
+answered within its error bars, or a statement that writes is not refused.
 """
 
 import os
@@ -38,7 +38,7 @@ def main() -> int:
 
 
 def cells(url: str) -> int:
-    """Run the cells in this process. The table must hold the truth, and a table that is made must be refused."""
+    """Run the cells in this process. The table must contain the truth, and making a table must be refused."""
     shell = import_module("IPython.core.interactiveshell").InteractiveShell.instance()  # of the other environment
     shell.run_line_magic("load_ext", "sql")
     table = shell.run_cell_magic("sql", url, CELL).DataFrame()

@@ -1,8 +1,8 @@
 """The gate in other surroundings than those of its authors: `make surroundings`, before a release.
 
-Each surrounding has a clone of its own, and a line in tests/records/surroundings.jsonl with the tests that passed,
-failed and were skipped. Where the same tree has passed it is not tried again, so that an
-interrupted run goes on. Another account, a cut network and packages of the system need root on Debian.
+Each surrounding has its own clone, and a line in tests/records/surroundings.jsonl with the tests that passed, failed
+and were skipped. A surrounding in which the same tree has passed is not tried again, so that an interrupted run goes
+on. Another account, a cut network and packages of the system need root on Debian.
 """
 
 import argparse
@@ -36,7 +36,7 @@ CLOSING_LINE = re.compile(r"^=* ?(\d+ (?:passed|failed|skipped|errors?).*) in [\
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """The exit status of a run of the gate, its counts, and the reason of each skipped test."""
+    """The exit status of a run of the gate, its counts of tests, and the reason for each skipped test."""
 
     status: int
     counts: Mapping[str, int]
@@ -44,7 +44,7 @@ class Outcome:
 
     @classmethod
     def of(cls, status: int, output: str) -> "Outcome":
-        """The outcome that pytest's closing lines tell."""
+        """The outcome by pytest's closing lines."""
         counts = {"passed": 0, "failed": 0, "skipped": 0, "error": 0}
         for line in CLOSING_LINE.findall(output):
             for count, word in COUNTS.findall(line):
@@ -73,7 +73,7 @@ class Clone:
             _run("make", "--silent", "clients/dashboard/node_modules/.ok", cwd=self.folder)
 
     def run(self, *command: str, within: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> Outcome:
-        """Run a command by another program; its output goes to the clone's log."""
+        """Run a command, `within` another program if that is given; the output goes to the clone's log."""
         with self.log.open("w") as log:
             status = subprocess.run(
                 [*within, *command],
@@ -88,13 +88,13 @@ class Clone:
 
 
 def in_the_background(clone: Clone) -> list[Outcome]:
-    """Started by `nohup ... &`: a session of its own, with signals ignored; it installs everything by itself."""
+    """Run as `nohup ... &` does: in a new session that ignores signals, and that installs everything by itself."""
     script = 'trap "" HUP INT QUIT; exec setsid --wait "$@"'
     return [clone.run(".ci/run", within=["sh", "-c", script, "sh"])]
 
 
 def beside_busy_loops(clone: Clone) -> list[Outcome]:
-    """Two loops of the same priority take half of two cores."""
+    """Run beside two loops of the same priority, which take half of two cores."""
     clone.install()
     with ExitStack() as stack:
         for _ in range(2):
@@ -104,13 +104,13 @@ def beside_busy_loops(clone: Clone) -> list[Outcome]:
 
 
 def in_random_order(clone: Clone) -> list[Outcome]:
-    """Modules, and tests within each, in an order that pytest-randomly draws and prints."""
+    """Run modules, and tests within each, in an order that pytest-randomly draws and prints."""
     clone.install()
     return [clone.run("make", "test", "ARGS=-p randomly")]
 
 
 def by_another_account(clone: Clone) -> list[Outcome]:
-    """An account without rights beyond its own files, which makes its environment with the system's Python."""
+    """Run as an account with rights to its own files alone, which makes its environment with the system's Python."""
     _install("python3-venv")
     _run(".ci/install_browser", cwd=clone.folder)
     if subprocess.run(["id", ACCOUNT], capture_output=True, check=False).returncode:  # noqa: S607
@@ -122,7 +122,10 @@ def by_another_account(clone: Clone) -> list[Outcome]:
 
 
 def a_year_ahead(clone: Clone) -> list[Outcome]:
-    """The clock of the calendar shows next year, those of durations are left alone; a browser would not start."""
+    """Run with a calendar clock that shows next year.
+
+    Clocks of durations are left alone, and so are tests with a browser, which would not start.
+    """
     clone.install()
     _install("faketime")
     command = ["make", "test", "ARGS=-m 'not browser'"]
@@ -130,7 +133,7 @@ def a_year_ahead(clone: Clone) -> list[Outcome]:
 
 
 def in_chatham_and_turkish(clone: Clone) -> list[Outcome]:
-    """A zone of quarters of an hour and a locale with two kinds of i; tests/test_surroundings.py sees them in force."""
+    """Run in a zone with quarters of an hour and a locale with two kinds of i; tests/test_surroundings.py sees both."""
     clone.install()
     _install("locales")
     _run("localedef", "-i", "tr_TR", "-f", "UTF-8", TURKISH)
@@ -139,14 +142,14 @@ def in_chatham_and_turkish(clone: Clone) -> list[Outcome]:
 
 
 def without_a_network(clone: Clone) -> list[Outcome]:
-    """Loopback alone, after everything is installed."""
+    """Run with loopback alone, after everything is installed."""
     clone.install()
     script = 'ip link set lo up && exec "$@"'
     return [clone.run(*WHOLE, within=["unshare", "--net", "sh", "-c", script, "sh"])]
 
 
 def twice_at_once(clone: Clone) -> list[Outcome]:
-    """Two runs at the same time in two clones of one machine."""
+    """Run twice at the same time, in two clones on one machine."""
     with clean_clone("beside") as beside, ThreadPoolExecutor(2) as pool:
         both = (clone, beside)
         for each in both:
@@ -187,7 +190,7 @@ SURROUNDINGS: dict[str, Callable[[Clone], list[Outcome]]] = {
 
 @contextmanager
 def clean_clone(name: str) -> Iterator[Clone]:
-    """A clone of the last commit; gone afterwards."""
+    """A clone of the last commit, removed afterwards."""
     with tempfile.TemporaryDirectory(prefix=f"sparing-{name}-") as directory:
         Path(directory).chmod(0o755)
         folder = Path(directory) / "clone"
@@ -196,7 +199,7 @@ def clean_clone(name: str) -> Iterator[Clone]:
 
 
 def main() -> int:
-    """Try each surrounding in which this tree has not passed. 1 unless all have passed."""
+    """Try each surrounding in which this tree has not passed. The exit status is 1 unless all have passed."""
     parser = argparse.ArgumentParser(prog="python -m loadtests.surroundings", description=__doc__)
     parser.add_argument("--only", choices=list(SURROUNDINGS))
     parser.add_argument("--again", action="store_true", help="also those in which this tree has passed")
@@ -207,7 +210,7 @@ def main() -> int:
 
 
 def _try(name: str) -> int:
-    """Try one surrounding, print and record it. 1 unless all of its runs are green."""
+    """Try one surrounding, print and record it. Returns 1 unless all of its runs are green."""
     started_s = time.monotonic()
     with clean_clone(name) as clone:
         outcomes = SURROUNDINGS[name](clone)
@@ -229,7 +232,7 @@ def _try(name: str) -> int:
 
 
 def _passed_in_this_tree() -> set[str]:
-    """The surroundings in which a commit has passed that differs from the last one in its records alone."""
+    """The surroundings in which a commit has passed that differs from the last one only in its records."""
     passed = [line for line in kept_records(RECORD) if line["is_green"] and line["is_clean"]]
     same = {commit for commit in {line["commit"] for line in passed} if _is_same_tree(commit)}
     return {line["surrounding"] for line in passed if line["commit"] in same}
@@ -241,7 +244,7 @@ def _is_same_tree(commit: str) -> bool:
 
 
 def _skipped_in(name: str) -> set[str]:
-    """The tests that the last run in a surrounding left out."""
+    """The tests that the last run in a surrounding skipped."""
     lines = [line["skipped"] for line in kept_records(RECORD) if line["surrounding"] == name]
     return set(lines[-1]) if lines else set()
 
@@ -252,7 +255,7 @@ def _install(package: str) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """The environment without the options and assignments that a calling `make` hands on to every other."""
+    """The environment without the options and assignments that a calling `make` passes on to every other `make`."""
     return {name: value for name, value in os.environ.items() if name not in OF_MAKE}
 
 

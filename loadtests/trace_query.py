@@ -4,10 +4,10 @@
     python -m loadtests.trace_query --list     # of different texts, and every function, in the order of the first visit
 
 The server runs in this process, on embedded servers in a temporary home, with release slots. A profiler on each thread
-counts calls from the client's request to its response. The visits that most of the queries share count, because
-background work falls into some of them; what goes on all the time, and falls into most, is left out by name. The slots
-are longer than the default, so that answers are in time on a loaded machine too. It is measured for texts that are all
-different, and for one text asked again.
+counts calls from the client's request to its response. Background work falls into some of the queries, so that only
+visits count that most queries share. Work that goes on all the time, and so falls into most queries, is left out by
+name. The slots are longer than the default, so that answers are in time on a loaded machine too. The visits are counted
+for texts that are all different, and for one text asked again.
 
 The last figure counts every call of a function, of libraries and of C too, for each query of a load from another
 process: 16 connections, without slots, as in `loadtests.bench_hot_path`.
@@ -42,7 +42,7 @@ EXCEPTIONS = 5
 SLOT_MS = 80
 LISTENING_THREAD = "listening"
 BY_CHANCE = frozenset({"GracefulServer.on_tick", "BoundedProtocol._count_body"})
-"""The tick of the event loop, and the second piece of a body that comes in two: neither is of every query."""
+"""Functions that only some queries visit: the server's tick, and the second piece of a body that comes in two."""
 CONNECTIONS, SECONDS = 16, 3.0
 DATASET = {
     "name": "care",
@@ -59,7 +59,10 @@ DATASET = {
 
 
 class Trace:
-    """Calls while `is_on`: of our own functions in the order of their first visit, and of all. One for all threads."""
+    """Counts calls while `is_on`: of our functions in the order of their first visit, and all calls.
+
+    All threads share it.
+    """
 
     def __init__(self) -> None:
         self.is_on = False
@@ -81,7 +84,7 @@ class Trace:
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Count the calls of a block, and no other."""
+        """Count the calls during the block alone."""
         self.calls, self.visits = 0, {}
         self.is_on = True
         try:
@@ -129,8 +132,8 @@ def analyst_of_a_server(**settings: str) -> Iterator[httpx.Client]:
 def traced(trace: Trace, *, different: bool) -> dict[tuple[str, str], int]:
     """The visits that QUERIES sparse counts share, all but EXCEPTIONS of them, asked one after the other.
 
-    None of the texts is like another, or all are alike. Head and body are sent at once, because the credential of a
-    body that is waited for is looked at once more.
+    Their texts are all `different`, or all alike. Head and body are sent at once, because the credential of a body that
+    is waited for is checked once more.
     """
     with analyst_of_a_server(SPARING_RELEASE_SLOT_MS=str(SLOT_MS)) as analyst:
         found = asyncio.run(_visits(trace, analyst, different=different))
@@ -139,7 +142,7 @@ def traced(trace: Trace, *, different: bool) -> dict[tuple[str, str], int]:
 
 
 async def _visits(trace: Trace, analyst: httpx.Client, *, different: bool) -> list[dict[tuple[str, str], int]]:
-    """The visits of each query after the first ones. Raises RuntimeError for one that is not answered."""
+    """The visits of each query after the first ones. Raises RuntimeError if a query is not answered."""
     url, found = analyst.base_url, []
     wire = await Wire.to((url.host, url.port or 80))
     for number in range(WARM_UP + QUERIES):
@@ -159,7 +162,7 @@ async def _visits(trace: Trace, analyst: httpx.Client, *, different: bool) -> li
 
 
 def calls_of_each(trace: Trace) -> float:
-    """Calls of this process for each query of a load."""
+    """The number of calls in this process for each query of a load."""
     with (
         analyst_of_a_server(SPARING_RELEASE_SLOT_MS="0") as analyst,
         ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool,

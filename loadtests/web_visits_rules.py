@@ -2,10 +2,10 @@
 
     python -m loadtests.web_visits_rules [--docs] [--served]
 
-The service answers in this process, in a dataset with `skip`; `ledger what-if` replays its ledger under each rule.
-With `--docs` the table in docs/ledger.md and the picture docs/rules.png are made anew.
-With `--served` a service over HTTP answers the same queries under each rule, and the shares are those of its ledger: of
-a shortened contribution the length that was counted, over the whole one.
+The service answers in this process, in a dataset with `skip`; `ledger what-if` replays its ledger under each rule. With
+`--docs` the table in docs/ledger.md and the picture docs/rules.png are made anew. With `--served` a service over HTTP
+answers the same queries under each rule, and the shares are those of its ledger. A shortened contribution then counts
+with the share of its length that was counted.
 """
 
 import argparse
@@ -36,13 +36,13 @@ from tests.memory.store import MemoryStore
 NAME: Final = "survey"
 CAPACITY: Final = 100_000
 MEMORY_BYTES: Final = 2**36
-"""Reserved until responses have left, which they never do in this process."""
+"""Memory that is reserved until responses have left, which they never do in this process."""
 RULES: Final[Sequence[SupposedRule]] = ("skip", "drop", "clip")
 SIGMAS: Final[Mapping[str, Callable[[int], float]]] = {
     "10 and 20 in turn": lambda number: 20.0 if number % 2 else 10.0,
     "10 throughout": lambda _: 10.0,
 }
-"""Sigma by the number of the query, from 0 on."""
+"""Sigma as a function of the query's number, which begins at 0."""
 DOCS: Final = Path(__file__).parents[1] / "docs"
 HEADER: Final = "| sigma | contributions | `skip` | `drop` | `clip` |"
 
@@ -74,7 +74,7 @@ def answered(data: WebVisits, sigma: Callable[[int], float], rule: SupposedRule 
 
 
 def registration(data: WebVisits, name: str, rule: SupposedRule) -> dict[str, Any]:
-    """The dataset; clip is a rule of its queries."""
+    """The registration under a rule; clip is a rule of queries."""
     visits = {
         "kind": "events",
         "key": "person_id",
@@ -91,7 +91,7 @@ def registration(data: WebVisits, name: str, rule: SupposedRule) -> dict[str, An
 
 
 def dataset_rule(rule: SupposedRule) -> Rule:
-    """The rule of the dataset: clip is one of queries, in a dataset with skip."""
+    """The rule of the dataset. Clip queries are asked of a dataset with skip."""
     return "skip" if rule == "clip" else rule
 
 
@@ -109,7 +109,7 @@ def refuse_disorder(sequences: Sequence[int]) -> None:
 
 
 def query_of(area: Area, sigma: float, rule: SupposedRule) -> dict[str, Any]:
-    """The number of people that have visited an area; skip stands for the rule of the dataset."""
+    """A query for the number of people that have visited an area; skip stands for the rule of the dataset."""
     return {
         "version": 1,
         "from": "visits",
@@ -132,7 +132,7 @@ def replayed(store: MemoryStore, rule: SupposedRule) -> Replayed:
 
 
 Figures = Mapping[str, Mapping[SupposedRule, Replayed]]
-"""By sigma and rule."""
+"""Replayed ledgers by sigma and rule."""
 
 
 def figures(data: WebVisits) -> Figures:
@@ -142,7 +142,7 @@ def figures(data: WebVisits) -> Figures:
 
 
 def kept_in(entry: LedgerEntry) -> float:
-    """The contributions that an entry counts: of a shortened one the share of its length, by the norms of the entry."""
+    """The contributions that an entry counts, a shortened one by the share of its length; by the norms of the entry."""
     if entry.charged_count == 0:
         return 0.0
     quantities = entry.quantities()
@@ -203,13 +203,13 @@ def table(found: Figures) -> str:
 
 
 def with_table(document: str, made: str) -> str:
-    """A document with the table in the place of the one that it has. Raises ValueError where it has none."""
+    """The document with its table replaced by the one `made`. Raises ValueError if it has no table."""
     begin = document.index(HEADER)
     return document[:begin] + made + document[document.index("\n\n", begin) :]
 
 
 def draw(found: Figures, where: Path) -> None:
-    """The share of all contributions that was lost so far, query by query; one panel for each choice of sigma."""
+    """Draw the share of all contributions lost so far, query by query, with one panel for each choice of sigma."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - drawn only where it is asked for
     from matplotlib.figure import Figure  # noqa: PLC0415 - as above
 
@@ -230,7 +230,7 @@ def draw(found: Figures, where: Path) -> None:
 
 
 def main() -> None:
-    """Print the table, and write it and the picture where that is wished."""
+    """Print the table, and write the table and the picture if that is asked."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--docs", action="store_true", help="write the table and the picture to docs")
     parser.add_argument("--served", action="store_true", help="by a service over HTTP, whose ledger is read")

@@ -1,6 +1,6 @@
 """Connections of an attacker: requests are prepared bytes, and every answer has its instants.
 
-A blocking socket and `select`, without an event loop or an HTTP library, whose delays are larger than some leaks.
+They use a blocking socket and `select`. The delays of an event loop or an HTTP library are larger than some leaks.
 """
 
 import selectors
@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 RECEIVED_MAX = 1 << 20
 PATIENCE_S = 120.0
 IDLE_S = 2.0
-"""After so long without a request a connection is made anew: the server closes it after five seconds."""
+"""A connection without a request for so many seconds is made anew, because the server closes it after five seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An answer: the instant of its request, and the milliseconds from then to its first and to its last byte."""
+    """An answer: the instant of its request, and the milliseconds from then to the answer's first and last byte."""
 
     status: int
     sent_ns: int
@@ -31,7 +31,7 @@ class PeerConnection:
     """One keep-alive connection with a key."""
 
     def __init__(self, url: str, api_key: str, *, buffer_bytes: int = 0) -> None:
-        """Connect; the system buffers at most `buffer_bytes`, if that is given."""
+        """Connect. The system buffers at most `buffer_bytes`, if that is given."""
         parts = urlsplit(url)
         self._buffer_bytes = buffer_bytes
         self._address = parts.hostname or "", parts.port or 80
@@ -71,7 +71,7 @@ class PeerConnection:
         self._socket.sendall(request)
 
     def advance(self) -> Reply | None:
-        """Receive what has arrived, waiting for it; the answer when it is complete. Raises ConnectionError."""
+        """Receive data, waiting for it. Returns the answer when it is complete. Raises ConnectionError."""
         received = self._socket.recv(RECEIVED_MAX)
         now_ns = self._used_ns = time.monotonic_ns()
         if not received:
@@ -108,7 +108,7 @@ class PeerConnection:
 
 
 def together(wires: Sequence[PeerConnection], requests: Sequence[bytes], *, pause_s: float = 0.0) -> list[Reply]:
-    """One request on each connection, sent one after the other with a pause between them, and all answers."""
+    """Send one request on each connection, one after the other with a pause in between, and return all answers."""
     replies: dict[PeerConnection, Reply] = {}
     waiting = list(zip(wires, requests, strict=True))
     due = time.monotonic()

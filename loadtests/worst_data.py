@@ -1,8 +1,8 @@
 """Data that make queries slow: one dataset of columns, each made against one short cut, and accounts on the brink.
 
-A short cut is a way of the engine or the filter that is quicker where data are kind: slots that are consecutive, equal
-balances, nobody paused, few rows under a value, charges that a float decides. The public price of a query assumes none
-of them, so it has to cover the data of this module (`loadtests.bench_prices`).
+A short cut is a way of the engine or the filter that is quicker on favourable data: slots that are consecutive, equal
+balances, nobody paused, few rows under a value, charges that a float decides. The public price of a query assumes no
+short cut, so that it has to cover the data of this module (`loadtests.bench_prices`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,29 +22,32 @@ from tests.digests import with_digests
 Codes = NDArray[np.int64]
 
 RANKS = 10_000
-"""`rank` is uniform below this, so that a bound on it selects any share of people, scattered."""
+"""The values of `rank` are uniform below this, so that a bound on it selects any share of people, scattered."""
 LISTED = 4096
-"""Categories of the columns of which every second one is listed: as many as an inverted index has."""
+"""The number of categories of columns of which every second one is listed: as many as an inverted index has."""
 PAIRED = 128
 SHARE = 16
-"""An index is read while at most one row in so many is listed."""
+"""An index is read while at most one in SHARE rows is listed."""
 ITEMS = 1000
 COPIES = 8
-"""Columns of events with the same contents, so that a first query of a column can be timed several times."""
+"""How many columns of events have the same contents, so that a first query of a column can be timed several times."""
 FAR_MAX = 2**53 - 1
 BIG_MAX = 2**30
 MOMENTS = 73_049 * 86_400
-"""Seconds of two centuries."""
+"""The number of seconds in two centuries."""
 STRIPES = {"block": 2**15, "piece": 2**13}
-"""Columns that are 1 in every second stretch of so many slots, and 2 in the first slot of each."""
+"""The lengths of stripes, in slots, by column.
+
+The column is 1 in every second stripe, and 2 in the first slot of each.
+"""
 IMAGE = 48
-"""Numbers of a vector."""
+"""How many numbers a vector has."""
 OFTEN = 16
-"""Rows of an individual in the table of few individuals, on average."""
+"""How many rows an individual has on average, in the table of few individuals."""
 
 
 def schema(people: int) -> Schema:
-    """The tables; every event table has as many rows as there are people."""
+    """The tables. Every event table has as many rows as there are people."""
     whole = {"type": "integer", "lower": 0, "upper": 100}
     far = {"type": "integer", "lower": 0, "upper": FAR_MAX}
     items = {"type": "category", "size": ITEMS}
@@ -88,7 +91,7 @@ def schema(people: int) -> Schema:
 
 
 def made(people: int, shards: int = 1) -> DatasetMemory:
-    """All columns for so many individuals, the same every time; limits are never reached, and none is paused."""
+    """All columns for `people` individuals, the same in every run. Limits are never reached, and nobody is paused."""
     memory = DatasetMemory(schema(people))
     memory.grow(people)
     for name, slots, columns in rows_of(memory, people, shards):
@@ -101,7 +104,7 @@ def made(people: int, shards: int = 1) -> DatasetMemory:
 
 
 def rows_of(memory: DatasetMemory, people: int, shards: int = 1) -> Iterator[tuple[str, Integers, dict[str, Any]]]:
-    """The rows of each table for a memory of that schema, as uploads over so many shards would be admitted."""
+    """The rows of each table for a memory of that schema, as uploads to `shards` shards would be admitted."""
     source, slots = np.random.default_rng(1), np.arange(people)
     columns = coded(memory, "people", people_columns(people, memory.people.present.size, source))
     yield "people", slots, with_digests(columns | {"image": images(people)}, range(people))
@@ -116,7 +119,7 @@ def rows_of(memory: DatasetMemory, people: int, shards: int = 1) -> Iterator[tup
 
 
 def admitted(slots: Integers, people: int, shards: int, most: int) -> Integers:
-    """The owners (n,) of rows, of which no shard has more than `most`: some are of an individual a page further."""
+    """The slots (n,) of rows, moved so that no shard has more than `most`; some go to an individual a page further."""
     slots = slots.copy()
     while (held := at_each_shard(slots, shards)).max() > most:
         beyond = np.flatnonzero(ShardPlace(int(held.argmax()), shards).holds(slots))[most:]
@@ -125,7 +128,7 @@ def admitted(slots: Integers, people: int, shards: int, most: int) -> Integers:
 
 
 def people_columns(people: int, rows: int, source: np.random.Generator) -> dict[str, Codes]:
-    """The codes of the people's columns; `rows` are those that the engine divides by SHARE."""
+    """The codes of the people's columns; `rows` is the number that the engine divides by SHARE."""
     gap = source.integers(1, 121, people)
     gap[people // 2] = 121  # NULL
     listed = min(rows // SHARE, people)
@@ -152,14 +155,14 @@ def people_columns(people: int, rows: int, source: np.random.Generator) -> dict[
 
 
 def images(people: int) -> NDArray[np.uint8]:
-    """Rows of codes of vectors, which everybody has."""
+    """The codes of a vector for each of the people."""
     rows = np.random.default_rng(2).integers(0, 256, (people, IMAGE + 1), dtype=np.uint8)
     rows[:, 0] = 1
     return rows
 
 
 def striped(people: int, length: int) -> Codes:
-    """Stretches of so many slots, 0 and 1 in turn, of which each begins with a 2."""
+    """Stripes of `length` slots, 0 and 1 in turn, each of which begins with a 2."""
     slots = np.arange(people)
     return np.where(slots % length == 0, 2, slots // length % 2)
 
@@ -172,7 +175,7 @@ def listed_codes(people: int, listed: int, size: int, source: np.random.Generato
 
 
 def event_columns(rows: int, source: np.random.Generator) -> dict[str, Codes]:
-    """The codes of so many events; items are shuffled, and those of an individual differ."""
+    """The codes of `rows` events. Items are shuffled, and those of an individual differ."""
     return {
         "amount": source.integers(0, 2001, rows),
         "big": source.integers(1, BIG_MAX, rows),
@@ -183,7 +186,7 @@ def event_columns(rows: int, source: np.random.Generator) -> dict[str, Codes]:
 
 
 def coded(memory: DatasetMemory, table: str, columns: Mapping[str, Codes]) -> dict[str, Any]:
-    """Columns in the widths of their codings."""
+    """The columns in the widths of their codings."""
     codings = memory.codings[table]
     return {name: column.astype(codings[name].dtype) for name, column in columns.items()}
 
@@ -193,7 +196,7 @@ def coded(memory: DatasetMemory, table: str, columns: Mapping[str, Codes]) -> di
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How accounts stand before a query, given its charges (n,) where all can pay."""
+    """How accounts stand before a query, given the charges (n,) that it makes where all can pay."""
 
     name: str
     set: Callable[[DatasetMemory, Integers], None]
@@ -202,7 +205,7 @@ class Standing:
 def stand(
     memory: DatasetMemory, *, limit: Integers | int, spent: int = 0, paused: NDArray[np.bool_] | bool = False
 ) -> None:
-    """Set every account. This alone writes to accounts."""
+    """Set every account. No other function writes to accounts."""
     accounts = memory.accounts
     accounts.set_limits(slice(None), limit)
     accounts.set_spent(slice(None), spent)
@@ -210,51 +213,51 @@ def stand(
 
 
 def charged(memory: DatasetMemory) -> Integers:
-    """The units spent, by slot: of a query, where all could pay and none had spent."""
+    """The units spent, by slot: the charges of a query, if all could pay and nobody had spent before."""
     return memory.accounts.spent
 
 
 def roomy(memory: DatasetMemory, _charges: Integers) -> None:
-    """Everybody can pay."""
+    """Let everybody be able to pay."""
     stand(memory, limit=LIMIT_UNITS_MAX)
 
 
 def one_paused(memory: DatasetMemory, _charges: Integers) -> None:
-    """Everybody can pay, and one individual in the middle has paused."""
+    """Let everybody be able to pay, but pause one individual in the middle."""
     paused = np.zeros(memory.accounts.size, dtype=np.bool_)
     paused[memory.slots_used // 2] = True
     stand(memory, limit=LIMIT_UNITS_MAX, paused=paused)
 
 
 def second_paused(memory: DatasetMemory, _charges: Integers) -> None:
-    """Every second individual has paused."""
+    """Pause every second individual."""
     stand(memory, limit=LIMIT_UNITS_MAX, paused=np.arange(memory.accounts.size) % 2 == 1)
 
 
 def on_the_brink(memory: DatasetMemory, charges: Integers) -> None:
-    """Everybody can pay this query and no unit more."""
+    """Let everybody be able to pay this query, and not one unit more."""
     stand(memory, limit=charges)
 
 
 def half_below(memory: DatasetMemory, charges: Integers) -> None:
-    """A random half lacks one unit, the others lack none."""
+    """Let a random half lack one unit, and the others none."""
     stand(memory, limit=np.maximum(charges - np.random.default_rng(3).integers(0, 2, charges.size), 0))
 
 
 def half_left(memory: DatasetMemory, charges: Integers) -> None:
-    """Everybody can pay half of the charge: under the clip rule every vector is shortened."""
+    """Let everybody be able to pay half of the charge: under the clip rule every vector is shortened."""
     stand(memory, limit=charges // 2)
 
 
 def last_below(memory: DatasetMemory, charges: Integers) -> None:
-    """The last individual charged lacks one unit: only the last block shows it."""
+    """Let the last charged individual lack one unit, which only the last block shows."""
     room = charges.copy()
     room[np.flatnonzero(charges)[-1:]] -= 1
     stand(memory, limit=room)
 
 
 def overdrawn(memory: DatasetMemory, _charges: Integers) -> None:
-    """Limits were lowered below what had been spent: nobody can pay."""
+    """Lower limits below what was spent, so that nobody can pay."""
     stand(memory, limit=0, spent=LIMIT_UNITS_MAX)
 
 

@@ -1,8 +1,8 @@
 """One query's work in its writer's thread, without a database: from the evaluation to the rows that are committed.
 
-The batch is the service's own, so that everything which the writer does by slot is in it: evaluation, charges, filter,
+The batch is the service's own, so that it has everything that the writer does by slot: evaluation, charges, filter,
 sum, noise, debits and what takes them back, counters, pages, the pieces of the entry with their digests, and the answer
-as JSON. Sealing, sending and storing are priced by the bytes of a commit, and are not in it.
+as JSON. Sealing, sending and storing are not included: they are priced by the bytes of a commit.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,12 +43,12 @@ def work(
     accounting: Accounting = GAUSSIAN,
     monitor: Monitor | None = None,
 ) -> None:
-    """Answer a plan in a batch of its own, in such a dataset. Raises the refusal, if there is one."""
+    """Answer a plan in a batch of its own, in a dataset with this rule, accounting and monitor. Raises any refusal."""
     answer_in(state_of(memory, rule, accounting, monitor), plan, entropy)
 
 
 def answer_in(state: DatasetState, plan: Plan, entropy: Entropy) -> None:
-    """Answer a plan in a batch of its own, in which nothing is committed. Raises the refusal, if there is one."""
+    """Answer a plan in a batch of its own, in which nothing is committed. Raises any refusal."""
     batch = Batch(transaction=_Uncommitted(state.slots_used), state=state, entropy=entropy)
     request = QueryRequest(analyst=_ANALYST, key="key", request_hash=b"", plan=plan, accepted_at=_ASKED_AT)
     with state.tentative():
@@ -58,7 +58,7 @@ def answer_in(state: DatasetState, plan: Plan, entropy: Entropy) -> None:
 
 
 def state_on(schema: Schema, people: int) -> DatasetState:
-    """The writer's state of an empty dataset of so many individuals at most."""
+    """The writer's state of an empty dataset with a capacity of `people`."""
     return DatasetState(_record(schema, people, "skip", GAUSSIAN, None))
 
 
@@ -94,7 +94,7 @@ def _record(
 
 
 class _Uncommitted:
-    """A conditional append of which nothing is sent."""
+    """A conditional append that sends nothing."""
 
     def __init__(self, slots: int) -> None:
         self.head = Head(

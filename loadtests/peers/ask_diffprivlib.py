@@ -2,8 +2,8 @@
 
     python -m loadtests.peers.ask_diffprivlib people.npz
 
-The noise takes its bits from the operating system, but its law is only nearly geometric: a uniform double goes
-through a logarithm in floating point (its `mechanisms/geometric.py`).
+The noise takes its bits from the operating system, but its law is only nearly geometric: a uniform double goes through
+a logarithm in floating point (its `mechanisms/geometric.py`).
 """
 
 import sys
@@ -26,7 +26,7 @@ SPENDS = 150
 
 
 def works(path: Path) -> dict[str, Work]:
-    """Each task as a call."""
+    """Each task as a function."""
     columns = loaded(path)
     found: dict[str, Work] = {}
     for name, task in TASKS.items():
@@ -47,7 +47,7 @@ def _histogram(column: NDArray[np.int32], size: int) -> list[float]:
 
 
 def facts(vector: Work) -> dict[str, object]:
-    """The bias of a histogram of small counts, and the spends that fit a budget of 100 of them."""
+    """The bias of a histogram of small counts, and how many queries fit a budget of 100 of them."""
     return {
         "mean of 10,000 groups of 10 people": round(float(np.mean(list(vector()))), 1),
         "spends of 0.01 that a budget of 1 affords one thread": _spent(1),
@@ -73,7 +73,7 @@ def _affords(accountant: Any) -> Callable[[int], bool]:  # noqa: ANN401 (diffpri
 
 
 def main(arguments: list[str]) -> None:
-    """Answer until stdin ends."""
+    """Answer tasks until stdin ends."""
     found = works(Path(arguments[0]))
     about = {
         "version": f"diffprivlib {version('diffprivlib')}",

@@ -2,9 +2,9 @@
 
     python -m loadtests.peers.ask_opendp people.npz [--filter]
 
-Measurements are built beforehand, and the data are numpy arrays: a list of Python's takes forty times as long for a
-COUNT, and the Polars API plans for seconds. With `--filter` the queries go through OpenDP's privacy filter,
-which holds the data and adds up what they cost.
+Measurements are built beforehand, and the data are numpy arrays: a Python list takes forty times as long for a COUNT,
+and the Polars API plans for seconds. With `--filter` the queries go through OpenDP's privacy filter, which holds the
+data and adds up what the queries cost.
 """
 
 import pickle
@@ -44,7 +44,7 @@ def filtered(column: NDArray[np.int32]) -> Any:  # noqa: ANN401
 
 
 def works(path: Path, *, with_filter: bool) -> dict[str, Work]:
-    """Each task as a call."""
+    """Each task as a function."""
     columns = loaded(path)
     found: dict[str, Work] = {}
     for name, task in TASKS.items():
@@ -61,7 +61,7 @@ def _numbers(call: "partial[Any]") -> list[float]:
 
 
 def facts(path: Path) -> dict[str, object]:
-    """How a privacy filter bears threads, whether its state can be kept, and what a list costs."""
+    """How a privacy filter behaves with threads, whether its state can be stored, and what a list costs."""
     towns, count = loaded(path)["town"], measurement(TASKS["count"])
     queryable, people = filtered(towns), towns.tolist()
     with ThreadPoolExecutor(THREADS) as pool:
@@ -90,7 +90,7 @@ def _ms(call: "partial[Any]") -> float:
 
 
 def main(arguments: list[str]) -> None:
-    """Answer until stdin ends."""
+    """Answer tasks until stdin ends."""
     dp.enable_features("contrib")
     path, with_filter = Path(arguments[0]), "--filter" in arguments
     about = {

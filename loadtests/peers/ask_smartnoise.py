@@ -34,7 +34,7 @@ def reader_of(frame: pd.DataFrame) -> Any:  # noqa: ANN401 (SmartNoise has no ty
 
 
 def works(frame: pd.DataFrame) -> dict[str, Work]:
-    """Each task as a call."""
+    """Each task as a function."""
     readers = {people: reader_of(frame[:people]) for people in {task.people for task in TASKS.values()}}
     return {name: partial(_asked, readers[task.people], _sql(task)) for name, task in TASKS.items()}
 
@@ -63,7 +63,7 @@ def facts(frame: pd.DataFrame) -> dict[str, object]:
 
 
 def main(arguments: list[str]) -> None:
-    """Answer until stdin ends."""
+    """Answer tasks until stdin ends."""
     frame = pd.DataFrame(loaded(Path(arguments[0])))
     about = {
         "version": f"SmartNoise-SQL {version('smartnoise-sql')} with OpenDP {version('opendp')}",

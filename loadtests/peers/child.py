@@ -1,4 +1,4 @@
-"""A library of others in a process and an environment of its own, which answers one task after the other."""
+"""Another library, in its own process and environment, which answers one task after the other."""
 
 import json
 import select
@@ -21,7 +21,7 @@ class Absent(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """Milliseconds from asking to the noisy numbers, and these."""
+    """Milliseconds from asking to the noisy numbers, and the numbers."""
 
     ms: float
     values: list[float]
@@ -29,25 +29,25 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A running process, the file of its errors, and what it says of itself: `version` and `noise`."""
+    """A running process, the file of its errors, and what the process says of itself: `version` and `noise`."""
 
     process: "subprocess.Popen[str]"
     errors: IO[str]
     about: dict[str, str] = field(default_factory=dict)
 
     def ask(self, task: str) -> Answered:
-        """One task, timed by the process itself, so that pipes cost nothing."""
+        """The answer to one task. The process itself takes the time, so that pipes cost nothing."""
         return Answered(**self.tell(task))
 
     def tell(self, line: str) -> dict[str, Any]:
-        """Send a line and read the reply. Raises Absent as `reply` does."""
+        """Send a line and return the reply. Raises Absent as `reply` does."""
         if self.process.stdin is None:
             raise Absent("its input is not open")
         print(line, file=self.process.stdin, flush=True)
         return self.reply()
 
     def reply(self) -> dict[str, Any]:
-        """The next line that the process writes; Absent where none comes in REPLY_S_MAX, or with its last error."""
+        """The next line that the process writes. Raises Absent with its last error, or if none comes in REPLY_S_MAX."""
         if self.process.stdout is None:
             raise Absent("its output is not open")
         if not select.select([self.process.stdout], [], [], REPLY_S_MAX)[0]:
@@ -61,7 +61,10 @@ class Child:
 
 
 def command_of(module: str, home: Path, *arguments: str) -> list[str]:
-    """How to start a module of this folder in the environment under `home`; Absent where that was not completed."""
+    """The command that starts a module of this folder in the environment under `home`.
+
+    Raises Absent if that is not complete.
+    """
     python = home / ".venv" / "bin" / "python"
     if not (home / ".ok").exists():
         failed = home / "failed.txt"
@@ -71,7 +74,7 @@ def command_of(module: str, home: Path, *arguments: str) -> list[str]:
 
 @contextmanager
 def started(command: Sequence[str]) -> Iterator[Child]:
-    """The process while the context lasts; Absent with the last line of its errors when it does not come up."""
+    """The process while the context lasts. Raises Absent with the last line of its errors if it does not start."""
     with (
         tempfile.TemporaryFile("w+") as errors,
         subprocess.Popen(

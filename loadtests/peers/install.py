@@ -1,8 +1,8 @@
-"""Installs each library of others into an environment of its own: `python -m loadtests.peers.install`.
+"""Installs each other library into an environment of its own: `python -m loadtests.peers.install`.
 
-The environments are under build/peers; .venv is not touched. Only what a lock of this folder names by hash is
-installed. A library that cannot be installed is reported and left out; the reason is kept for the benchmark's table.
-An environment whose lock has not changed since is left as it is.
+The environments are under build/peers; .venv is not touched. Only packages that a lock of this folder names by hash are
+installed. A library that cannot be installed is reported and left out; the reason is kept for the benchmark's table. An
+environment whose lock has not changed since is left as it is.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from loadtests.peers.child import HOMES, ROOT
 
 LOCKS = ROOT / "loadtests" / "peers"
 Runner = Callable[[Sequence[str]], str]
-"""Runs a command; gives an empty text, or the last line of its output when it fails."""
+"""The function that runs a command: an empty text if it succeeds, else the last line of its output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ LIBRARIES = (
 
 
 def main() -> None:
-    """Install what is missing, and report what cannot be."""
+    """Install the libraries that are missing, and report those that cannot be installed."""
     for library in LIBRARIES:
         reason = install(library, homes=HOMES, runner=run)
         if reason:
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def install(library: Library, *, homes: Path, runner: Runner) -> str:
-    """Make the library's environment unless it is there; an empty text, or the reason why that failed."""
+    """Make the library's environment unless it exists. Returns an empty text, or the reason why that failed."""
     home, digest = homes / library.name, _digest(library)
     done, failed = home / ".ok", home / "failed.txt"
     if done.exists() and done.read_text() == digest:
@@ -68,7 +68,10 @@ def _digest(library: Library) -> str:
 
 
 def _commands(library: Library, home: Path) -> list[list[str]]:
-    """Make the environment and fill it; with wheels alone by the repository's installer, which is the faster one."""
+    """The commands that make the environment and fill it.
+
+    For wheels alone the repository's installer, a faster one, is used.
+    """
     python, lock = str(home / ".venv" / "bin" / "python"), f"loadtests/peers/{library.name}.lock"
     create = [sys.executable, "-m", "venv", str(home / ".venv")]
     if not library.sources:
@@ -79,7 +82,7 @@ def _commands(library: Library, home: Path) -> list[list[str]]:
 
 
 def run(command: Sequence[str]) -> str:
-    """Run a command without the environment of its caller."""
+    """Run a command without the caller's environment variables."""
     environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     if done.returncode == 0:

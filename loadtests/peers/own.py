@@ -1,4 +1,4 @@
-"""Sparing answers the same tasks: over HTTP with its durable ledger, and as an engine inside this process."""
+"""Sparing answers the same tasks: over HTTP with its durable ledger, and as an engine in this process."""
 
 import json
 import os
@@ -33,7 +33,7 @@ Ask = Callable[[str], Answered]
 Columns = Mapping[str, NDArray[np.int32]]
 
 BUDGET_RHO = 100
-"""Enough for every round, so that nobody is left out."""
+"""A budget that suffices for every round, so that nobody is left out."""
 ROUTE = "/v1/datasets/{}/queries"
 _TABLES = {
     "people": {
@@ -48,7 +48,7 @@ _TABLES = {
 
 
 def query_of(task: Task) -> bytes:
-    """The task in the query language. Nothing is reused: every answer has noise of its own and is charged."""
+    """The task in the query language. Nothing is reused: every answer has new noise and is charged."""
     body: dict[str, Any] = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": SIGMA}, "reuse": False}
     if task.column is not None:
         body["select"] = [{"histogram": {"column": task.column}}]
@@ -56,7 +56,7 @@ def query_of(task: Task) -> bytes:
 
 
 def engine(columns: Columns) -> Ask:
-    """Parser, plan, charges and exact noise in this process: what a library would be. No HTTP, no database."""
+    """Parser, plan, charges and exact noise in this process, without HTTP or a database: Sparing as a library."""
     schema = Schema.model_validate(_TABLES)
     memories = {people: _memory(schema, columns, people) for people in {task.people for task in TASKS.values()}}
     budget_units = BUDGET_RHO * UNITS_PER_RHO
@@ -89,7 +89,7 @@ def _memory(schema: Schema, columns: Columns, people: int) -> DatasetMemory:
 
 @contextmanager
 def served(columns: Columns, *, slots: bool) -> Iterator[Rig]:
-    """The service with embedded servers, the people, and half of them as a second dataset of the same capacity."""
+    """Serve the people with embedded servers, and half of them as a second dataset of the same capacity."""
     environment = {} if slots else {"SPARING_RELEASE_SLOT_MS": "0"}
     with throw_away_home() as home, serving(home, environment=environment) as rig:
         for people in {task.people for task in TASKS.values()}:
@@ -110,17 +110,17 @@ def _register(rig: Rig, columns: Columns, people: int) -> None:
 
 
 def name_of(people: int) -> str:
-    """The dataset that holds so many of the people."""
+    """The name of the dataset with `people` people."""
     return f"of{people}"
 
 
 def over_http(url: str, headers: Mapping[str, str] = {}) -> Ask:
-    """A query as an analyst asks it, sent by the standard library's HTTP client and read from JSON."""
+    """A function that asks a query as an analyst does, with the standard library's HTTP client, and reads the JSON."""
     return partial(_asked, url, headers)
 
 
 def _asked(url: str, headers: Mapping[str, str], name: str) -> Answered:
-    """One query; the connection is open before it, as an analyst's would be."""
+    """Ask one query. The connection is open before, as an analyst's would be."""
     task, parts = TASKS[name], urlsplit(url)
     connection = HTTPConnection(parts.hostname or "", parts.port, timeout=60)
     connection.connect()

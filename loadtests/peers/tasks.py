@@ -1,6 +1,6 @@
-"""The tasks that every library is given, and the loop in which one answers them; runs in each library's environment.
+"""The tasks that every library is given, and the loop in which it answers them; runs in each library's environment.
 
-It imports numpy and the standard library alone, because no environment of another library has anything of ours.
+It imports numpy and the standard library alone, because the environments of other libraries have nothing of ours.
 """
 
 import json
@@ -18,18 +18,18 @@ from numpy.typing import NDArray
 PEOPLE = 100_000
 SIGMA = 20.0
 RHO = 1 / (2 * SIGMA**2)
-"""The zCDP of one answer: a person adds 1 to one of its numbers."""
+"""The zCDP of one answer, as a person adds 1 to one of its numbers."""
 EPSILON = 1 / SIGMA
 """A pure guarantee that implies RHO-zCDP (Bun and Steinke 2016, Proposition 1.4), by Laplace noise of scale SIGMA."""
 
 Columns = Mapping[str, NDArray[np.int32]]
 Work = Callable[[], Iterable[float]]
-"""One query, from asking to the noisy numbers."""
+"""The function that asks one query, from asking to the noisy numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A count of `people` in each of `size` groups of a column; of all of them, where there is no column."""
+    """A count of `people` in each of `size` groups of a column; without a column, a count of all people."""
 
     title: str
     column: str | None
@@ -46,7 +46,7 @@ TASKS = {
 
 
 def made_up() -> dict[str, NDArray[np.int32]]:
-    """Columns (PEOPLE,) in which every town and every item has as many people, shuffled, the same every time."""
+    """Columns (PEOPLE,) in which every town and every item has equally many people, shuffled alike in every run."""
     random = np.random.default_rng(2021)
     sizes = {task.column: task.size for task in TASKS.values() if task.column is not None}
     return {name: random.permutation(np.arange(PEOPLE, dtype=np.int32) % size) for name, size in sizes.items()}
@@ -59,10 +59,10 @@ def loaded(path: Path) -> dict[str, NDArray[np.int32]]:
 
 
 def check(task: Task, values: list[float]) -> None:
-    """ValueError unless `values` can be a noisy answer to the task: its length, its median error, and noise at all.
+    """Raise ValueError unless `values` can be a noisy answer to the task, by length, median error and noise.
 
-    The median of Gaussian or Laplace errors deviates by at most 1.26 sigma / sqrt(size), of which 13 times are allowed.
-    A histogram that is truncated at zero passes, for it keeps the median.
+    The median of Gaussian or Laplace errors deviates by at most 1.26 sigma / sqrt(size), and 13 times that is allowed.
+    A histogram that is truncated at zero passes, because that keeps the median.
     """
     if len(values) != task.size:
         raise ValueError(f"{task.title}: {len(values)} numbers instead of {task.size}")
@@ -75,9 +75,9 @@ def check(task: Task, values: list[float]) -> None:
 
 
 def serve(about: Mapping[str, str], works: Mapping[str, Work], facts: Callable[[], Mapping[str, object]]) -> None:
-    """Write `about`, then for each line of stdin one of JSON: a task's milliseconds and numbers, or the facts.
+    """Write `about`. Then answer each line of stdin with one of JSON: a task's milliseconds and numbers, or the facts.
 
-    Every task is worked on once before. Anything that a library prints goes to stderr.
+    Every task is done once before. Anything that a library prints goes to stderr.
     """
     with os.fdopen(os.dup(1), "w") as out:
         os.dup2(2, 1)
