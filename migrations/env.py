@@ -6,7 +6,7 @@ from sqlalchemy import create_engine, pool
 
 
 def run() -> None:
-    """Migrate online, in one transaction, giving up quickly rather than queueing behind a long reader."""
+    """Migrate online, in one transaction, and give up quickly instead of queueing behind a long reader."""
     url: str = context.config.attributes["url"]
     engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=pool.NullPool)
     with engine.connect() as connection:

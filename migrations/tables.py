@@ -1,4 +1,4 @@
-"""The schema as SQLAlchemy metadata, with which the suite compares what the migrations come to.
+"""The schema as SQLAlchemy metadata, with which the suite compares the result of the migrations.
 
 Queries are plain SQL in their adapters.
 """

@@ -308,7 +308,7 @@ GRANT DELETE ON pieces, pruned_totals, sign_ins, summary_points, alarms TO spari
 
 
 def upgrade() -> None:
-    """Make everything."""
+    """Make all tables."""
     for statement in (DATASETS, LEDGER, PEOPLE, GUARDS, DELETION, REBINDING, READING, GRANTS):
         op.execute(statement)
     for tables, refusal in REFUSALS.items():
