@@ -82,7 +82,7 @@ def throw_away_home() -> Iterator[Path]:
 def serving(
     home: Path, *, environment: dict[str, str] | None = None, checkout: Path | None = None, service: str = "service"
 ) -> Iterator[Rig]:
-    """`sparing serve` on a free port, with keys for both roles; of another checkout of the service, if one is given.
+    """Run `sparing serve` on a free port, with keys for both roles; of another checkout, if one is given.
 
     `service` is the module that is served.
     """
