@@ -38,7 +38,7 @@ from service.bounds import SPOOL_BYTES_MAX
 WAIT_S_MAX: Final = 0.25
 GROWTH_BYTES_MAX: Final = 100 * 10**6
 STARTED_S: Final = 10.0
-"""How long after its start a service prepares tables, in threads of low priority."""
+"""For how long after its start a service prepares tables, in threads of low priority."""
 QUIET_S: Final = 3.0
 ROW_S: Final = 5.0
 """How long a row is repeated, so that the 99th percentile is taken of hundreds of waits."""

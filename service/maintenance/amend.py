@@ -139,7 +139,7 @@ def _amended(transaction: Transaction, stretch: EntryRange) -> Iterator[Amendmen
 
 
 SILENT_RETRIES: Final = 600
-"""How many retries, in ten minutes, make an erasure that is not amended an incident; the retries go on."""
+"""After this many failures, ten minutes, an erasure that is not amended is an incident; the retries go on."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -46,7 +46,7 @@ COMMITS: Final = 20
 LISTED: Final = 250
 LISTED_STEPS: Final = 11
 SEARCHED: Final = 2**LISTED_STEPS - 1
-"""The number of values of a list: LISTED where they are looked up in a table, SEARCHED where in LISTED_STEPS steps."""
+"""How many values a list has: LISTED to be looked up in a table, SEARCHED to be searched in LISTED_STEPS steps."""
 _PAUSED_EACH: Final = 97
 _EXHAUSTED_EACH: Final = 89
 PAYLOAD_BYTES: Final = 2**21
@@ -60,7 +60,7 @@ _KNOWN: Final[Mapping[str, Any]] = {"not": {"is_null": {"col": "item"}}}
 _MOST: Final[Mapping[str, Any]] = {"le": [{"col": "c0"}, 90]}
 """A condition that holds for nine of ten, at random: marks of them have no long runs, and so compress slowest."""
 _LONG_SIGMA: Final = 2**19.5
-"""Its square divides nothing evenly, so that every charge near a whole number takes 128 bits to decide."""
+"""A sigma whose square divides nothing evenly: every charge near a whole number takes 128 bits to decide."""
 
 _QUERIES: Final[Mapping[str, Mapping[str, Any]]] = {
     "count": {"where": _MOST},
@@ -179,7 +179,7 @@ _ROWS_SHARE: Final = 1.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commits:
-    """The times of durable writes in ns: medians of empty ones and of PAYLOAD_BYTES, and the slowest empty tenth."""
+    """Times of durable writes in ns: medians of empty ones and of PAYLOAD_BYTES, and the ninth decile of empty ones."""
 
     empty_ns: int
     slow_ns: int

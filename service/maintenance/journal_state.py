@@ -108,6 +108,6 @@ class JournalState:
         self.slots += count
 
     def make_room(self, slots: int) -> None:
-        """Extend to `slots` slots where slots are not told; the budget is the bound of each new limit."""
+        """Extend to `slots` slots, unless all slots are told; the budget is the bound of each new limit."""
         if slots > self.slots and not self.is_told:
             self._grow(slots - self.slots, limit=self.budget_units, is_exact=False)

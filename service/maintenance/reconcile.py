@@ -90,7 +90,7 @@ def _entry(head: Head, burned: Quantities, *, units: int, why: str, settled: Pos
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcilePlan:
-    """The plan of a reconciliation: everybody pays `missing_units`, and later joiners get `joining_units` less."""
+    """The plan of a reconciliation: everybody pays `missing_units`; later joiners' limits are `joining_units` lower."""
 
     code: str
     missing_units: int

@@ -165,7 +165,7 @@ def _look_at_journal(record: DatasetRecord, transaction: Transaction) -> None:
 
 
 SILENT_RETRIES: Final = 30
-"""How many retries make an unavailable database an incident. They are a second apart, after other datasets' turns."""
+"""After this many retries an unavailable database is an incident. Other datasets' turns come between two retries."""
 LOOKS: Final = 100
 LOOK_EVERY_S: Final = 0.1
 """A check waits up to LOOKS intervals of this length until its dataset is loaded: clients may need the load first."""

@@ -29,7 +29,7 @@ WATCHED_EVERY_S: Final = 2.0
 """The least time between points of a dataset that a curator watches; POINT_EVERY_S is that of any other."""
 POINTS_MAX: Final = 1000
 POINTS_KEPT_WHOLE: Final = 200
-"""The newest points, of which none is dropped. Of the others every second one is, beyond POINTS_MAX points."""
+"""How many of the newest points are always kept. Of the others every second one is dropped beyond POINTS_MAX."""
 
 
 class SummaryPoints(Background):

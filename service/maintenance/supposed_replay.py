@@ -140,9 +140,9 @@ class SupposedReplay(Visitor):
         accounting: Accounting,
         tell: Tell,
     ) -> None:
-        """Read the acts and the stored limits; `tell` is given each entry. Without a `rule` each query has its own.
+        """Read the acts and the stored limits; `tell` is called with each entry.
 
-        Raises NormsMissing.
+        Without a `rule` each query keeps its own. Raises NormsMissing.
         """
         head = transaction.head
         if head.pruned_seq > 0:
@@ -269,9 +269,9 @@ class SupposedReplay(Visitor):
     def _learn(self, entry: LedgerEntry, priced: Priced) -> None:
         """Learn what erased individuals must have spent in entries that no longer hold them.
 
-        If the ledger left out or shortened an individual that could have paid by all that is known, it has spent the
-        rest before. Under the ledger's drop rule, an individual that the ledger left out so is taken as left out
-        before.
+        The ledger may have left out or shortened an individual that could have paid by all that is known: that
+        individual has spent the rest before. Under the ledger's drop rule, an individual left out in this way counts as
+        left out before.
         """
         unrecorded = self._unrecorded
         places = np.flatnonzero(unrecorded.was_erased[priced.touched])

@@ -8,7 +8,7 @@ Every accounting of rho charges the same for a Gaussian. These accountings diffe
 and in the epsilon of a total.
 
 The queries stay as they were asked, although an analyst that had seen other answers might have asked others. A pause is
-the individual's own choice, and no rule is blamed for it: paused individuals are no contributions.
+the individual's own choice and counts against no rule: paused individuals are not counted as contributions.
 """
 
 from collections.abc import Callable

@@ -62,10 +62,7 @@ start_log = logging.getLogger("sparing.start")
 
 _NS_PER_MS: Final = 1_000_000
 _SCHEDULED_PERCENT: Final = 95
-"""The percentage of a request's deadline within which the schedule has its response leave.
-
-The rest is for its arrival.
-"""
+"""The percentage of a request's deadline within which the schedule has its response leave; the rest is a margin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

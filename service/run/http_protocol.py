@@ -218,7 +218,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     @property
     def _is_excused(self) -> bool:
-        """Tell whether the body waits for the service, not for the client."""
+        """Tell whether the service, and not the client, holds up the body."""
         return self.flow.read_paused or self.cycle.waiting_for_100_continue
 
     # Within

@@ -70,8 +70,8 @@ class Analysts:
     def submits_at_once(self, dataset: str, query: Query) -> bool:
         """Tell whether `submit` needs no round trip to the database and no long arithmetic.
 
-        So it is when the registration is known, the writer is open and no numbers are named by their hash, which may
-        have to be read. The noise must be Gaussian, or the plan kept: new prices of Laplace noise take milliseconds.
+        The registration must be known, the writer open, and no numbers named by their hash, since these may have to be
+        read. The noise must be Gaussian or the plan kept, since making prices of Laplace noise takes milliseconds.
         """
         return (
             self._registry.is_open_for(dataset)

@@ -108,7 +108,7 @@ def _error(name: str, column: Column | None) -> FieldError | None:
 def _undeclared(name: str, value: Value, column: Column) -> FieldError:
     """The refusal of a category that is not declared.
 
-    An upload stores NULL and counts it; here the value would be lost.
+    An upload counts such categories and stores NULL. Here the value would be lost.
     """
     if not isinstance(column, CategoryColumn) or column.categories is None:
         return FieldError(field=name, message="is no category of the column; they are the integers below its size")

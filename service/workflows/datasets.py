@@ -62,7 +62,7 @@ class Registration(ClosedModel):
     rule: DatasetRule = "skip"
     monitor: StatedMonitor | None = optional("A continual count of the exhausted, paid from a reserve of each limit.")
     accounting: StatedAccounting = "gdp"
-    """Bound by the genesis, so that an entry can be priced in one way only."""
+    """The genesis binds the accounting, so that an entry can be priced in one way only."""
     keys: Annotated[
         KeyComparison,
         Field(exclude_if=lambda keys: keys == "exact"),
@@ -163,7 +163,7 @@ def refuse_vectors(schema: Schema, capacity: int, bytes_max: int) -> None:
 
 
 def refuse_changed(record: DatasetRecord, transaction: Transaction) -> None:
-    """Raise DatasetArchived, or RegistrationChanged where it has been extended since `record` was read."""
+    """Raise DatasetArchived, or RegistrationChanged where the dataset has been extended since `record` was read."""
     now = transaction.registration()
     if now.is_archived:
         raise DatasetArchived
@@ -233,9 +233,9 @@ class Counts:
 
 
 def warnings(record: DatasetRecord, individuals: int) -> tuple[str, ...]:
-    """Probable mistakes in a registration: a delta above one in the number of individuals, or of the capacity.
+    """Probable mistakes in a registration: a delta above 1/n, n being the number of individuals or else the capacity.
 
-    Such a delta allows that a whole record of somebody is published.
+    With such a delta somebody's whole record may be published.
     """
     people = individuals or record.capacity
     if record.guarantee.delta is None or Decimal(record.guarantee.delta) * people <= 1:

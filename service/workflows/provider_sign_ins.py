@@ -178,9 +178,9 @@ class ProviderSignIns:
         return key
 
     def _known(self, claims: Mapping[str, object]) -> tuple[UUID, PrincipalRecord | None]:
-        """(id, record) of a person's principal, None for one that is new.
+        """(id, record) of a person's principal; the record is None for a new one.
 
-        An erasure of its individual leads to a new id.
+        After an erasure of its individual the person gets a new id.
         """
         who = (self._provider.issuer, str(claims["sub"]))
         for generation in count():

@@ -19,7 +19,7 @@ from service.workflows.principals import REMEMBERED_FOR, Claim, Principals
 IDLE: Final = timedelta(minutes=30)
 LONGEST: Final = timedelta(hours=12)
 RENEWED_AFTER: Final = timedelta(minutes=1)
-"""A use extends the sign-in only if the last extension is longer ago, so that it writes at most once a minute."""
+"""A use extends a sign-in only if the last extension is longer ago than this: at most one write a minute."""
 CLOCKS_DIFFER: Final = timedelta(minutes=5)
 """How far ahead of this clock a sign-in may begin. One further ahead began under a wrong clock, and counts as ended."""
 REMEMBERED_MAX: Final = 10_000

@@ -259,7 +259,7 @@ class _UploadOperation:
     def _add_events(self, table: EventsTable) -> Integers:
         """The slots of the event rows to be stored.
 
-        Rows of unknown individuals create these, are dropped or are refused.
+        An unknown individual is created, or its rows are dropped or refused.
         """
         slots = self.transaction.slots_of(self.rows.keys)
         unknown = np.flatnonzero(slots == _UNKNOWN)
@@ -474,8 +474,8 @@ class Dropped:
 def rows_to_keep(slots: Integers, digests: NDArray[np.uint64], held: Integers, limit: int) -> Mask:
     """The mask of the rows (n,) that an upload stores if an individual may hold `limit`: those of the least digests.
 
-    All rows are of individuals with too many: `slots` (n,) says of which. `held` (n,) is the number of rows that the
-    individual of each row would hold if all were stored.
+    Each row is of an individual with too many rows, whose slot is in `slots` (n,). `held` (n,) is the number of rows
+    that this individual would hold if all were stored.
     """
     order = np.lexsort([digests, slots])
     _, starts, sizes = np.unique(slots[order], return_index=True, return_counts=True)

@@ -39,7 +39,7 @@ def check_accounts(head: Head, accounts: SlotsInUse, last_state: JournalState, s
 def _named(slots: Integers, said: str, *columns: Integers) -> Iterator[str]:
     """A finding for each of the first NAMED_MAX slots (k,), with its numbers in `columns` (k,).
 
-    One more counts the rest.
+    One more finding counts the other slots.
     """
     for place, slot in enumerate(slots[:NAMED_MAX].tolist()):
         yield f"individuals row {slot}: {said.format(*(column[place] for column in columns))}"

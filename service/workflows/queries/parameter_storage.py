@@ -1,9 +1,9 @@
-"""The bound on stored parameters: they are kept for good, and each analyst has a number of bytes in each dataset.
+"""The bound on stored parameters: each analyst may store a number of bytes in each dataset, as they are kept for good.
 
 A query with new parameters may cost every individual nearly nothing, and the allowance does not count what the query
 stores. The bytes that are stored are counted in the database, so that a start forgets none. Those of queries under way
-are counted here. Both counts depend on the analyst's own requests alone. A query without new parameters reads nothing
-for this.
+are counted here. Both counts depend on the analyst's own requests alone. A query without new parameters is admitted
+without a look at the database.
 """
 
 import threading
