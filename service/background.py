@@ -109,20 +109,29 @@ class JobQueue(Background, ABC, Generic[Job]):
 
 def in_background(task: Callable[[], Result], *, name: str) -> Result:
     """Run a task on a thread of its own at low priority, and wait for it. Raises the task's exception."""
+
+    def run() -> Result:
+        lower_priority()
+        with handing_over_soon():
+            return task()
+
+    return on_own_thread(run, name=name).result()
+
+
+def on_own_thread(task: Callable[[], Result], *, name: str) -> Future[Result]:
+    """Begin a task on a daemon thread of its own, and return the future of its result."""
     future: Future[Result] = Future()
 
     def run() -> None:
-        lower_priority()
         try:
-            with handing_over_soon():
-                result = task()
+            result = task()
         except BaseException as error:  # noqa: BLE001 - the caller gets it
             future.set_exception(error)
         else:
             future.set_result(result)
 
     _started_thread(run, name)
-    return future.result()
+    return future
 
 
 def lower_priority() -> None:

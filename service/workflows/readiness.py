@@ -6,10 +6,12 @@ A closed dataset makes a process not ready only where no other dataset is open.
 import logging
 import threading
 from collections.abc import Mapping
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
 
+from service.background import on_own_thread
 from service.ledger.model.errors import ClockImplausible
 from service.ledger.model.rows import DatasetRecord
 from service.ledger.model.views import Principal
@@ -62,7 +64,7 @@ class Readiness:
         self._store, self._registry, self.clock = store, registry, clock
         self._found = datetime.min.replace(tzinfo=UTC), ReadinessReport()
         self._backend = backend.backend
-        self._look_under_way: threading.Thread | None = None
+        self._look_under_way: Future[ReadinessReport] | None = None
         self._lock = threading.Lock()
         self._is_witness_gone = False
 
@@ -90,11 +92,10 @@ class Readiness:
         """
         with self._lock:
             look = self._look_under_way
-            if look is None or not look.is_alive():
-                look = self._look_under_way = threading.Thread(target=self.report, name="readiness", daemon=True)
-                look.start()
-        look.join(LOOK_S)
-        return not look.is_alive() and not self.report().codes
+            if look is None or look.done():
+                look = self._look_under_way = on_own_thread(self.report, name="readiness")
+        wait([look], LOOK_S)
+        return look.done() and not look.result().codes
 
     def datasets_for(self, principal: Principal) -> dict[str, str]:
         """The code of each dataset that a principal may use, `open` or why it is closed. Raises StoreUnavailable."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from statistics import NormalDist
 
@@ -37,14 +38,14 @@ def amount(prices: LaplacePrices, t: float) -> float:
 @pytest.mark.parametrize(
     ("prices", "t", "expected"),
     [
-        (concentrated_prices(), 0.1, 0.00483741803596),
-        (concentrated_prices(), 0.5, 0.106530659713),
-        (concentrated_prices(), 1.0, 0.367879441171),
-        (renyi_prices(2.0), 0.5, 0.200303896174 / 2),
-        (renyi_prices(8.0), 0.5, 0.410267881762 / 8),
-        (renyi_prices(32.0), 0.5, 0.478148425045 / 32),
-        (gaussian_prices(), 0.5, 0.56176432**2 / 2),
-        (LinearPrices(), 0.5, 0.5),
+        (concentrated_prices, 0.1, 0.00483741803596),
+        (concentrated_prices, 0.5, 0.106530659713),
+        (concentrated_prices, 1.0, 0.367879441171),
+        (partial(renyi_prices, 2.0), 0.5, 0.200303896174 / 2),
+        (partial(renyi_prices, 8.0), 0.5, 0.410267881762 / 8),
+        (partial(renyi_prices, 32.0), 0.5, 0.478148425045 / 32),
+        (gaussian_prices, 0.5, 0.56176432**2 / 2),
+        (LinearPrices, 0.5, 0.5),
     ],
 )
 def test_the_values_of_the_theory(prices: Callable[[], LaplacePrices], t: float, expected: float) -> None:

@@ -122,6 +122,7 @@ _STARTERS: Mapping[str, int | str] = {
     "_begin_thread": 1,
     "_started_thread": 1,
     "in_background": "name",
+    "on_own_thread": "name",
 }
 
 

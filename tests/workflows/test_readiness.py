@@ -1,6 +1,7 @@
 """Which problems keep a whole process from serving, and which only one dataset."""
 
 from datetime import timedelta
+from queue import SimpleQueue
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.factories import analyst, ask, register
 from tests.logged import lines_of
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
+from tests.waiting import PATIENCE_S, until
 
 
 @pytest.fixture(autouse=True)
@@ -84,3 +86,31 @@ def test_a_witness_that_is_gone_keeps_the_process_from_serving(
     assert replica.readiness.is_ready()
     told = lines_of(caplog, "sparing.witness")
     assert told == ["the witness cannot be used, and no answer leaves: ENOENT", "the witness can be used again"]
+
+
+def test_a_scrape_waits_for_one_look_alone(
+    replica: Replica, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its result counts, also where it took longer than a report is remembered; a second look might never end."""
+    looks: list[list[str]] = []
+
+    def problems() -> list[str]:
+        looks.append([])
+        return looks[-1]
+
+    monkeypatch.setattr(store, "problems", problems)  # READY_FOR is 0 here, so that no report is remembered
+    assert replica.readiness.is_ready()
+    assert len(looks) == 1
+
+
+def test_a_look_that_does_not_end_counts_as_not_ready(
+    replica: Replica, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next scrape waits for the same look, and begins another one once it has ended."""
+    monkeypatch.setattr("service.workflows.readiness.LOOK_S", 0.01)
+    answers: SimpleQueue[list[str]] = SimpleQueue()
+    monkeypatch.setattr(store, "problems", lambda: answers.get(timeout=PATIENCE_S))
+    assert not replica.readiness.is_ready()
+    answers.put([])
+    until(replica.readiness.is_ready)
+    answers.put([])
