@@ -28,6 +28,7 @@ from tests.digests import known_salt
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
 from tests.memory.transaction import CHECK_VIOLATION, MemoryTransaction
+from tests.waiting import PATIENCE_S
 
 CLOCK = datetime(2026, 11, 21, 9, 30, 15, 123456, tzinfo=UTC)
 PEOPLE = {
@@ -156,7 +157,7 @@ def individual_named(replica: Replica, key: str, dataset: str = "survey") -> Pri
 def ask(replica: Replica, who: Principal, key: str, dataset: str = "survey", **query: Any) -> StoredAnswer:
     """Ask and wait."""
     document = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3.0}} | query
-    return replica.analysts.submit(who, dataset, key, parse_query(orjson.dumps(document))).result(timeout=30)
+    return replica.analysts.submit(who, dataset, key, parse_query(orjson.dumps(document))).result(timeout=PATIENCE_S)
 
 
 def values(answer: StoredAnswer) -> list[float]:

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from service.ledger.model.rows import Asked
 from tests.memory.store import MemoryStore
 from tests.memory.transaction import MemoryTransaction
-
-WAIT_S = 60
+from tests.waiting import PATIENCE_S
 
 
 class GatedStore(MemoryStore):
@@ -21,14 +20,14 @@ class GatedStore(MemoryStore):
 
     def wait_until_reached(self) -> None:
         """Return when one more transaction stands at the gate."""
-        if not self.reached.acquire(timeout=WAIT_S):
+        if not self.reached.acquire(timeout=PATIENCE_S):
             raise TimeoutError("nobody came to the gate")
 
     @contextmanager
     def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[MemoryTransaction]:
         if lock and not self.gate.is_set():
             self.reached.release()
-            if not self.gate.wait(WAIT_S):
+            if not self.gate.wait(PATIENCE_S):
                 raise TimeoutError("the gate stayed shut")
         with super().transaction(dataset_id, lock=lock, asked=asked) as transaction:
             yield transaction

@@ -17,8 +17,8 @@ from service.api.middleware.release_clock import system_clock
 from service.api.middleware.release_slots import Slots
 from service.query.parse import parse_query
 from tests.api.world import COUNT, World, build_world
-from tests.gated_store import WAIT_S, GatedStore
-from tests.waiting import until
+from tests.gated_store import GatedStore
+from tests.waiting import PATIENCE_S, until
 
 PATH = "/v1/datasets/care/queries"
 FRESH = COUNT.replace(b"20.0", b"21.0")
@@ -51,7 +51,7 @@ class Server:
         """Post a body and wait for the response."""
         headers = {"Authorization": f"Bearer {self.world.keys['analyst']}", "Idempotency-Key": key}
         return httpx.post(
-            f"http://127.0.0.1:{self.port}{path}", content=body, headers=headers, timeout=WAIT_S, trust_env=False
+            f"http://127.0.0.1:{self.port}{path}", content=body, headers=headers, timeout=PATIENCE_S, trust_env=False
         )
 
     def spent(self) -> list[int]:
@@ -66,7 +66,7 @@ class Server:
 @pytest.fixture
 def server() -> Iterator[Server]:
     """A world behind uvicorn, on slots of 10 ms."""
-    with served(deadline_s=WAIT_S) as opened:
+    with served(deadline_s=PATIENCE_S) as opened:
         yield opened
 
 
@@ -76,7 +76,7 @@ def served(*, deadline_s: float) -> Iterator[Server]:
     store = GatedStore()
     edge = HttpOptions(slots=Slots(length_ns=10_000_000), clock=system_clock(), deadline_s=deadline_s)
     world = build_world(edge=edge, store=store)
-    config = uvicorn.Config(world.app, log_level="critical", timeout_graceful_shutdown=WAIT_S)
+    config = uvicorn.Config(world.app, log_level="critical", timeout_graceful_shutdown=int(PATIENCE_S))
     uvicorn_server = uvicorn.Server(config)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -111,7 +111,7 @@ def test_a_query_whose_client_goes_away_is_charged_and_kept(server: Server, how:
     alone = build_world()
     analyst = alone.replica.principals.authenticate_all([alone.keys["analyst"]])[0]
     assert analyst is not None
-    alone.replica.analysts.submit(analyst, "care", "k", parse_query(FRESH)).result(timeout=WAIT_S)
+    alone.replica.analysts.submit(analyst, "care", "k", parse_query(FRESH)).result(timeout=PATIENCE_S)
     rows = alone.replica.curators.budgets("care", cursor=None, limit=10).items
     assert [row.spent_units for row in rows] == spent
     alone.replica.close()

@@ -24,6 +24,7 @@ from tests.digests import known_salt
 from tests.factories import SeededEntropy
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
+from tests.waiting import PATIENCE_S
 
 ROLES: tuple[Role, ...] = ("curator", "analyst", "individual", "auditor")
 TABLES: dict[str, Any] = {
@@ -171,7 +172,7 @@ def build_world(
     if analyst is None:
         raise RuntimeError("a key just made must be known")
     promise = replica.analysts.submit(analyst, "care", "first", parse_query(COUNT))
-    world.query_id = str(promise.result(timeout=30).query_id)
+    world.query_id = str(promise.result(timeout=PATIENCE_S).query_id)
     if promise.unit is not None and promise.unit.ticket is not None:
         promise.unit.ticket.release()
     return world

@@ -43,12 +43,14 @@ MAY_SLEEP = {
     "tests/run/raw_server.py",  # a client that sends slowly
 }
 SLEEPS = {"time.sleep", "asyncio.sleep", "anyio.sleep"}
+WAITS = {"result", "exception", "wait", "join", "acquire", "communicate", "run", "create_connection", "urlopen"}
 GENERATORS = {"Random", "default_rng", "RandomState", "PCG64"}
 MODULES_OF_DICE = ("random.", "np.random.", "numpy.random.")
 OF_THE_ENVIRONMENT = {"os.getenv", "os.environ.get", "os.environ.setdefault"}
 MAY_READ_THE_ENVIRONMENT = {
     "tests/rotation.py",  # the turn of a soak
     "tests/surroundings.py",  # the locale and the zone of `make surroundings`
+    "tests/waiting.py",  # the patience of a seeded bug's trial
     "tests/faults/replicas.py",  # the path of programs, for a child
     "tests/dashboard/browser.py",  # the path of a browser
 }
@@ -75,6 +77,17 @@ def sleeps(found: Module) -> list[str]:
         f"{found.path}:{call.lineno} sleeps"
         for call, name in calls(found)
         if name in SLEEPS and [ast.unparse(each) for each in call.args] != ["0"]
+    ]
+
+
+def short_patience(found: Module) -> list[str]:
+    """Every wait has the limit of `tests.waiting`, which only a failure reaches; a shorter one judges the machine."""
+    return [
+        f"{found.path}:{call.lineno} waits {ast.unparse(each.value)} s"
+        for call, name in calls(found)
+        for each in call.keywords
+        if name.rpartition(".")[2] in WAITS and each.arg == "timeout" and isinstance(each.value, ast.Constant)
+        if isinstance(each.value.value, int | float) and each.value.value >= 1
     ]
 
 
@@ -128,7 +141,15 @@ def processes_by_name(found: Module) -> list[str]:
     ]
 
 
-RULES: list[Rule] = [clocks, sleeps, fresh_dice, seeds_of_the_environment, whole_logs, processes_by_name]
+RULES: list[Rule] = [
+    clocks,
+    sleeps,
+    short_patience,
+    fresh_dice,
+    seeds_of_the_environment,
+    whole_logs,
+    processes_by_name,
+]
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -146,6 +167,7 @@ def test_no_verdict_depends_on_luck(rule: Rule) -> None:
         (clocks, "datetime.now(UTC)"),
         (sleeps, "time.sleep(0.1)"),
         (sleeps, "async def f():\n await asyncio.sleep(PAUSE_S)"),
+        (short_patience, "promise.result(timeout=30)"),
         (fresh_dice, "import numpy as np\nnp.random.default_rng()"),
         (fresh_dice, "from random import Random\nRandom()"),
         (fresh_dice, "import random\nrandom.shuffle(rows)"),
@@ -168,6 +190,7 @@ def test_each_rule_bites(rule: Rule, text: str) -> None:
     ("rule", "text"),
     [
         (sleeps, "async def f():\n await asyncio.sleep(0)"),
+        (short_patience, "promise.result(timeout=PATIENCE_S)\nqueue.get(timeout=0)"),
         (fresh_dice, "from random import Random\ndef f(random):\n Random(3)\n random.random()"),
         (whole_logs, "assert [each for each in caplog.messages if 'disk' in each] == []"),
         (whole_logs, "assert ('disk' in caplog.text) == is_full"),

@@ -19,7 +19,6 @@ GENESIS = bytes(31) + b"g"
 OTHER = bytes(31) + b"h"
 KEY = Pepper(bytes(32)).cache_key()
 HEAD = Head(seq=0, hash=GENESIS, epoch=1, fence=1, data_version=1, slots=3, worst_case_units=0, checkpoint_seq=0)
-TIMEOUT_S = 30.0
 """The time after which a test gives up waiting; no test asserts how long a wait took."""
 
 

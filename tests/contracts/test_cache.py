@@ -8,8 +8,8 @@ import pytest
 
 from service.ledger.ports.cache import Cache, CommitNotice, SharedEntry, SharedSummary
 from service.store.redis.sealed import VALUE_BYTES_MAX, SealedCache
-from tests.contracts.caches import GENESIS, OTHER, TIMEOUT_S, account_slice, caches, chain, notice, shared_summary
-from tests.waiting import until
+from tests.contracts.caches import GENESIS, OTHER, account_slice, caches, chain, notice, shared_summary
+from tests.waiting import PATIENCE_S, until
 
 Make = Callable[[], SealedCache]
 HOUR_US = 3_600_000_000
@@ -33,7 +33,7 @@ def heard(cache: Cache, count: int) -> list[CommitNotice]:
     """The next `count` notices; fails if they do not arrive in time."""
     found: list[CommitNotice] = []
     while len(found) < count:
-        came = cache.listen(within_s=TIMEOUT_S)
+        came = cache.listen(within_s=PATIENCE_S)
         assert came, "the notices did not arrive"
         found += came
     return found

@@ -10,8 +10,7 @@ from service.ledger.model.rows import DatasetRecord
 from service.ledger.ports.store import Store
 from service.query.keys import Key
 from tests.contracts.stores import answer, dataset, entry, join
-
-WAIT_S = 30
+from tests.waiting import PATIENCE_S
 
 
 def joined(store: Store, record: DatasetRecord) -> list[str]:
@@ -77,13 +76,13 @@ def test_one_long_act_waits_for_the_other(store: Store, record: DatasetRecord) -
 
     with ThreadPoolExecutor(1) as pool, store.long_act(record.id) as act:
         found = pool.submit(second)
-        assert is_waiting.wait(WAIT_S)
+        assert is_waiting.wait(PATIENCE_S)
         act.add_individuals(np.array([0]), [Key("ann")], np.array([9]))
         act.lock()
         act.journal("rows", {}, slots=1)
         assert not found.done()
         act.commit()
-    assert found.result(WAIT_S) == [1, 0]
+    assert found.result(PATIENCE_S) == [1, 0]
 
 
 def test_long_acts_of_two_datasets_do_not_wait(store: Store, record: DatasetRecord) -> None:

@@ -30,6 +30,7 @@ from tests.factories import (
     values,
     witness_of,
 )
+from tests.waiting import PATIENCE_S
 
 BY_COUNTRY: dict[str, Any] = {"group_by": ["country"], "noise": {"sigma": 0.3}, "reuse": False}
 TIMES = 5
@@ -148,7 +149,7 @@ def test_a_plan_from_before_an_extension_is_not_answered(replica: Replica) -> No
     replica.curators.extend("survey", extension())
     query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3.0}}))
     with pytest.raises(Unavailable):
-        replica._submitter.submit(who, stale, "stale", query).result(timeout=30)
+        replica._submitter.submit(who, stale, "stale", query).result(timeout=PATIENCE_S)
     ask(replica, who, "stale")
 
 
@@ -195,7 +196,7 @@ def test_a_query_that_waits_while_its_dataset_is_archived_is_refused(replica: Re
     replica.curators.archive("survey", Archiving(rows="keep"))
     query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3.0}}))
     with pytest.raises(DatasetArchived):
-        replica._submitter.submit(who, stale, "late", query).result(timeout=30)
+        replica._submitter.submit(who, stale, "late", query).result(timeout=PATIENCE_S)
 
 
 def test_only_a_dataset_that_never_answered_is_deleted(store: Store, replica: Replica) -> None:

@@ -5,6 +5,8 @@ from typing import Any
 
 import httpx
 
+from tests.waiting import PATIENCE_S
+
 DATASET: dict[str, Any] = {
     "name": "survey",
     "guarantee": {"epsilon": 1, "delta": 1e-6},
@@ -22,7 +24,6 @@ CSV = {"Content-Type": "text/csv"}
 
 QUERY: dict[str, Any] = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 20.0}, "reuse": False}
 """Each key is charged anew."""
-PATIENCE_S = 120.0
 """The patience of a client: above what a slow machine takes for any answer."""
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 

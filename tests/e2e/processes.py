@@ -17,9 +17,9 @@ from unittest.mock import patch
 
 from service.cli.app import main
 from tests.faults.forks import Forked, ForkServer
+from tests.waiting import PATIENCE_S
 
 SPARING = [sys.executable, "-m", "service"]
-PATIENCE_S = 250.0
 """The patience with a command: the demo asks 294 queries."""
 
 
@@ -34,7 +34,7 @@ class Served:
     def kill(self) -> None:
         """Kill -9, and wait for the end."""
         self.process.kill()
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=PATIENCE_S)
 
 
 def environment() -> dict[str, str]:
@@ -58,7 +58,7 @@ def served(home: Path, *more: str, **settings: str) -> Iterator[Served]:
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
-            process.wait(timeout=60)
+            process.wait(timeout=PATIENCE_S)
 
 
 def _begun(arguments: list[str], env: dict[str, str], *, stderr: int = 2) -> "subprocess.Popen[str] | Forked":

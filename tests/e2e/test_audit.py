@@ -13,6 +13,7 @@ from urllib.error import HTTPError
 from sparing_audit.game import COMPARED
 from tests.e2e.processes import SPARING, environment, new_key, served
 from tests.rotation import IS_WHOLE, times
+from tests.waiting import PATIENCE_S
 
 VICTIMS = times(120, 240)
 ONE_ACCOUNTING = [] if IS_WHOLE else ["--accounting", "zcdp"]
@@ -23,7 +24,7 @@ def audited(*arguments: str, **settings: str) -> "subprocess.CompletedProcess[st
     """The command, with few victims."""
     command = [*SPARING, "audit", "--victims", str(VICTIMS), *arguments]
     env = {**environment(), **settings}
-    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=280, check=False)
+    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=PATIENCE_S, check=False)
 
 
 @contextmanager
@@ -43,7 +44,7 @@ def lying(url: str) -> Iterator[str]:
             headers = {name: value for name, value in self.headers.items() if name not in left_out}
             request = urllib.request.Request(url + self.path, data=body or None, headers=headers, method=self.command)  # noqa: S310 - our own
             try:
-                reply = urllib.request.urlopen(request, timeout=60)  # noqa: S310 - the same
+                reply = urllib.request.urlopen(request, timeout=PATIENCE_S)  # noqa: S310 - the same
             except HTTPError as refused:
                 reply = refused
             content = reply.read()

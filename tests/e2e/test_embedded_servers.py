@@ -15,6 +15,7 @@ from tests.e2e.homes import Homes, SurveyHome
 from tests.e2e.http_calls import client, get
 from tests.e2e.processes import SPARING, environment, new_key, served, sparing
 from tests.rotation import one_of, times
+from tests.waiting import PATIENCE_S
 
 
 @pytest.mark.parametrize("workers", one_of(["1", "2"]))
@@ -39,7 +40,7 @@ def test_a_second_service_on_a_home_outlives_the_first(survey_home: SurveyHome) 
         with served(home) as second:
             asking.urls.append(second.url)
             first.process.send_signal(signal.SIGTERM)
-            assert first.process.wait(timeout=60) == 0
+            assert first.process.wait(timeout=PATIENCE_S) == 0
             asking.await_more(10)
             with served(home) as third:
                 asking.urls = [third.url]
@@ -88,7 +89,7 @@ def test_a_service_whose_servers_do_not_stay_alive_ends_with_an_error(survey_hom
         assert process.stdout is not None
         assert process.stdout.readline().startswith("ready ")
         kill_servers(survey_home.path)
-        _, said = process.communicate(timeout=90)
+        _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
     (line,) = [line for line in said.splitlines() if line.startswith("sparing: ")]
     assert line.startswith("sparing: the embedded ")

@@ -13,9 +13,9 @@ import pytest
 
 from loadtests.attack_memory import ATTACKS, COUNT, LARGE, NUMBERS, PATH, Honest, Scene, prepared
 from tests.e2e.homes import Homes
-from tests.e2e.http_calls import PATIENCE_S, client
+from tests.e2e.http_calls import client
 from tests.e2e.processes import new_key, served
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 QUERIES = 16
 MEMORY_BYTES = 300 * 2**20

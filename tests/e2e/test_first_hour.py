@@ -13,7 +13,8 @@ import pytest
 from sparing import Client
 from tests.api.documented import DOCS, Block, blocks, printed_by
 from tests.e2e.homes import Homes
-from tests.e2e.processes import PATIENCE_S, environment, served, unexpected
+from tests.e2e.processes import environment, served, unexpected
+from tests.waiting import PATIENCE_S
 
 READ_URL = "import sys, urllib.request as r; sys.stdout.write(r.urlopen(sys.argv[-1]).read().decode())"
 WITHOUT_CURL = f"command -v curl > /dev/null || curl() {{ python -c '{READ_URL}' \"$@\"; }}"

@@ -18,7 +18,7 @@ from tests.e2e.processes import sparing
 from tests.e2e.surveys import Survey, surveyed
 from tests.e2e.workers import await_end_of_lease, clients_of_all, owner_of, workers_of
 from tests.rotation import times
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 ASKING = 6
 KILLS = times(1, 3)
@@ -192,7 +192,7 @@ def test_a_killed_owner_is_followed_by_the_other_and_no_key_is_charged_twice(sur
         finally:
             crowd.is_over.set()
         for each in asking:
-            each.result(timeout=60)
+            each.result(timeout=PATIENCE_S)
     assert set(crowd.refusals) <= {(503, "1")}
     answers = {key: each.content for key, each in crowd.answers.items()}
     assert {key: survey.insist(key).content for key in answers} == answers
@@ -220,7 +220,7 @@ def test_an_owner_that_drains_hands_over_and_no_request_fails(survey: Survey) ->
             before = len(answers)
             until(lambda: len(answers) > before + 20)
             is_over.set()
-            asking.result(timeout=60)
+            asking.result(timeout=PATIENCE_S)
         assert {answer.status_code for answer in answers} == {200}
         assert owner_of(survey.home, survey.parent, survey.dataset) != owner
     check_ledger(survey, {answer.json()["sequence"] for answer in answers})

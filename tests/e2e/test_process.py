@@ -16,7 +16,7 @@ from tests.e2e.homes import CHARGE_UNITS, Homes, SurveyHome
 from tests.e2e.http_calls import ask, client
 from tests.e2e.processes import SPARING, children_of, environment, living, served, sparing, sparing_apart, unexpected
 from tests.rotation import some_of
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 
 def test_killed_it_leaves_no_process_and_loses_nothing(survey_home: SurveyHome) -> None:
@@ -59,7 +59,7 @@ def test_a_signal_at_any_instant_of_a_start_leaves_nothing_and_says_nothing(
             until(lambda: len(children_of(process.pid)) >= descendants)
         begun = children_of(process.pid)
         process.terminate()
-        _, complaints = process.communicate(timeout=60)
+        _, complaints = process.communicate(timeout=PATIENCE_S)
     statuses = {0} if descendants is None else {0, -signal.SIGTERM}
     assert (process.returncode in statuses, unexpected(complaints)) == (True, [])
     assert living(begun) == set()
@@ -92,7 +92,7 @@ def test_a_signal_whose_exception_is_dropped_ends_a_start(
             said.append(printed)
             if printed.startswith("ready"):
                 process.terminate()  # it was lost
-        _, complaints = process.communicate(timeout=60)
+        _, complaints = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, unexpected(complaints)) == (0, [])
     assert said in ([], ["Starting Postgres, Valkey and the service …\n"])
     assert (home / "pepper").exists() is has_home

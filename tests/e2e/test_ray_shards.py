@@ -12,6 +12,7 @@ from tests.e2e.homes import Homes
 from tests.e2e.http_calls import analyst_of, ask, client
 from tests.e2e.processes import environment, new_key, served, sparing_apart, unexpected
 from tests.e2e.sharded import health, insist, register
+from tests.waiting import PATIENCE_S
 
 TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "hidden-token"}
 NOWHERE = "127.0.0.1:1"
@@ -80,6 +81,6 @@ def test_a_start_without_ray_is_refused_in_one_line(homes: Homes) -> None:
     hidden = "import sys; sys.modules['ray'] = None; from service.cli.app import main; main()"
     command = [sys.executable, "-c", hidden, "serve", "--port", "0", "--home", str(homes.begun())]
     env = {**environment(), **TOKEN, "SPARING_SHARDS": "2", "SPARING_RAY_ADDRESS": NOWHERE}
-    refused = subprocess.run(command, capture_output=True, text=True, env=env, timeout=120, check=False)
+    refused = subprocess.run(command, capture_output=True, text=True, env=env, timeout=PATIENCE_S, check=False)
     assert (refused.returncode, refused.stdout) == (1, "")
     assert unexpected(refused.stderr) == ["sparing: SPARING_RAY_ADDRESS needs Ray: pip install sparing[ray]"]

@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.homes import Homes
 from tests.e2e.http_calls import DATASET, NO_TLS
 from tests.e2e.surveys import Survey, in_a_second, surveyed
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 OWN = {"X-Sparing-Request": "1"}
 
@@ -32,7 +32,7 @@ class Stream(threading.Thread):
         self.sequences: list[int] = []
 
     def run(self) -> None:
-        with self._browser.stream("GET", self._path, timeout=30) as response:
+        with self._browser.stream("GET", self._path, timeout=PATIENCE_S) as response:
             for line in response.iter_lines():
                 if line.startswith("data: "):
                     self.sequences.append(json.loads(line[6:])["sequence"])
@@ -62,7 +62,7 @@ class Watcher:
             try:
                 yield
             finally:
-                self.stream.join(timeout=30)
+                self.stream.join(timeout=PATIENCE_S)
 
 
 def test_a_stream_ends_with_its_principal_before_the_next_event(survey: Survey) -> None:
@@ -103,5 +103,5 @@ def test_a_stream_ends_with_its_dataset(survey: Survey) -> None:
         stream.start()
         until(lambda: stream.sequences == [0])
         curator.delete("/v1/datasets/empty").raise_for_status()
-        stream.join(timeout=30)
+        stream.join(timeout=PATIENCE_S)
         assert not stream.is_alive()

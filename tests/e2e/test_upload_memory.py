@@ -16,7 +16,7 @@ from tests.e2e.homes import Homes, SurveyHome
 from tests.e2e.http_calls import client
 from tests.e2e.processes import Served, children_of, peak_bytes, served
 from tests.engine.ingest.bombs import BOMBS, DATASET, PATH
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 MEMORY_BYTES = 2**30
 BASE_BYTES = 160 * 2**20
@@ -96,7 +96,7 @@ def test_a_body_beside_a_request_for_another_protocol_is_stored_or_refused(site:
         "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
-    with socket.create_connection((parts.hostname, parts.port), timeout=30) as wire:
+    with socket.create_connection((parts.hostname, parts.port), timeout=PATIENCE_S) as wire:
         wire.sendall(head.encode() + body)
         answer = wire.recv(65_536).decode()
     assert (int(answer.split()[1]), site.rows() - stored) in {(200, 1), (400, 0), (422, 0)}

@@ -17,7 +17,7 @@ from tests.e2e.http_calls import get
 from tests.e2e.processes import children_of, living, sparing, sparing_apart
 from tests.e2e.surveys import Survey, surveyed
 from tests.e2e.workers import clients_of_all, workers_of
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 ASKING = 8
 
@@ -77,10 +77,10 @@ def leave_under_load(survey: Survey) -> list[int]:
 
     with ThreadPoolExecutor(ASKING) as crowd:
         asking = crowd.map(keep_asking, range(ASKING))
-        assert warm.wait(timeout=60)
+        assert warm.wait(timeout=PATIENCE_S)
         survey.served.process.send_signal(signal.SIGTERM)
         assert list(asking) == [None] * ASKING
-    assert survey.served.process.wait(timeout=60) == 0
+    assert survey.served.process.wait(timeout=PATIENCE_S) == 0
     until(lambda: not living(family))
     return answered
 

@@ -17,9 +17,9 @@ from service.workflows.replica import Replica
 from tests.faults.history import Attempt
 from tests.faults.proxy import Cut, CuttingProxy
 from tests.faults.scenario import NAMES, QUESTIONS, Stage, open_replica
+from tests.waiting import PATIENCE_S
 
 CUTS = (Cut.BEFORE, Cut.WITHIN, Cut.SENT, Cut.REPLIED, Cut.AFTER)
-WAIT_S = 60
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class Asker:
         query = parse_query(orjson.dumps(QUESTIONS[question].query))
         future = self.replica.analysts.submit(self.stage.analyst, self.stage.dataset, key, query)
         try:
-            body = future.result(timeout=WAIT_S).body
+            body = future.result(timeout=PATIENCE_S).body
         except Unavailable:
             self.stage.attempts.append(Attempt(key=key, question=question, started=started, status=503))
             return None

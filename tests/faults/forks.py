@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Self
 
 import service
+from tests.waiting import PATIENCE_S
 
 ROOT = Path(service.__file__).parent.parent
 
@@ -52,7 +53,7 @@ class ForkServer:
     def close(self) -> None:
         """End it and every child."""
         self._socket.close()
-        self._process.wait(timeout=60)
+        self._process.wait(timeout=PATIENCE_S)
 
 
 class Forked:

@@ -21,6 +21,7 @@ from service.workflows.datasets import Registration
 from service.workflows.replica import Replica
 from tests.faults.scenario import LEDGER_KEY, open_replica
 from tests.sealed_accounts import spent_in
+from tests.waiting import PATIENCE_S
 
 DATASET = "race"
 CHARGE_UNITS = 2**37  # sigma 2: 1/8
@@ -48,7 +49,7 @@ class Runner:
         barrier.wait(60)
         for _ in range(100):
             try:
-                return self.replica.analysts.submit(self.analyst, DATASET, key, parsed).result(timeout=60).body
+                return self.replica.analysts.submit(self.analyst, DATASET, key, parsed).result(timeout=PATIENCE_S).body
             except Unavailable:
                 self.refusals.append(key)
         raise TimeoutError(f"{key} is never answered")
@@ -67,7 +68,7 @@ def race(database_url: str, races: int, *, rivals: int = 2, same_key: bool = Fal
             barrier = threading.Barrier(rivals)
             keys = [f"k{person}" if same_key else f"k{person}-{rival}" for rival in range(rivals)]
             futures = [pool.submit(runner.ask, person, key, barrier) for runner, key in zip(runners, keys, strict=True)]
-            bodies = {future.result(timeout=90) for future in futures}
+            bodies = {future.result(timeout=PATIENCE_S) for future in futures}
             assert len(bodies) == (1 if same_key else rivals)
         charges = _check(database_url, runners[0].store, races, entries_each=1 if same_key else rivals)
         return charges, sum(len(runner.refusals) for runner in runners)

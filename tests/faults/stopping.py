@@ -13,6 +13,7 @@ from service.failpoints import POINTS
 from tests.faults.killing import Servers
 from tests.faults.load import Crowd
 from tests.faults.scenario import Stage, fresh_at, in_turn
+from tests.waiting import PATIENCE_S
 
 # After so long Postgres takes the lock away: not much, and yet more than a busy machine makes a healthy process wait.
 IMPATIENT = {"SPARING_IDLE_TRANSACTION_TIMEOUT_MS": "1500"}
@@ -37,7 +38,7 @@ def stop_at(stage: Stage, servers: Servers, place: str, stops: int) -> int:
             stage.insist(awake.url, f"{key}-other", question)
             first = stage.insist(awake.url, key, question)
             stopped.send(signal.SIGCONT)
-            assert late.result(timeout=60) == first
+            assert late.result(timeout=PATIENCE_S) == first
     return stops
 
 

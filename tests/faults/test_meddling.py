@@ -18,14 +18,14 @@ from service.maintenance.verify.report import verify_all
 from service.store.postgres.store import PostgresStore
 from service.store.witness.combined import CombinedWitness
 from service.store.witness.redis import RedisWitness
-from tests.contracts.caches import TIMEOUT_S, caches
+from tests.contracts.caches import caches
 from tests.factories import THREE_PEOPLE, ask, upload
 from tests.faults.meddling import FORGERIES, OwnValkey
 from tests.keys import LEDGER_KEY
 from tests.leaks.opaque import fixed_in, written
 from tests.memory.cache import MemoryWitness
 from tests.rotation import TURN, times
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 from tests.workflows.replicas import Replicas, replicas, truth
 
 ROUNDS = times(len(FORGERIES), 50)
@@ -83,7 +83,7 @@ class Drill:
     def ask_until_followed(self, number: int) -> None:
         """Ask one replica alone, until the other has heard of it and caught up unasked."""
         world, other = self.world, 1 - number
-        world.writer(other).submit_catch_up().result(timeout=TIMEOUT_S)
+        world.writer(other).submit_catch_up().result(timeout=PATIENCE_S)
         seq = world.seq(other)
 
         def is_followed() -> bool:

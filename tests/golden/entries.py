@@ -28,6 +28,7 @@ from tests.golden.net import Net
 from tests.golden.queries import ACCOUNTINGS, MONITOR, record_of
 from tests.laws.node_world import TABLES, crowd
 from tests.memory.store import MemoryStore
+from tests.waiting import PATIENCE_S
 
 OF_DATASET: Final = 20
 COMPOSITES_OF_DATASET: Final = 3
@@ -87,7 +88,8 @@ class _Dataset:
         """The facts of the entry that a query makes; None where it is refused, or answered by an earlier one."""
         try:
             query = query_of(document)
-            answer = self._replica.analysts.submit(ANALYST, "golden", f"key-{self.seq}", query).result(timeout=60)
+            promise = self._replica.analysts.submit(ANALYST, "golden", f"key-{self.seq}", query)
+            answer = promise.result(timeout=PATIENCE_S)
         except (QueryProblem, WorkflowError):
             return None
         if answer.sequence == self.seq:

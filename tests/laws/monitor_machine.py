@@ -14,6 +14,7 @@ from service.query.parse import parse_query
 from service.workflows.datasets import Registration
 from tests.laws.filter_world import registration
 from tests.laws.restore_machine import NAME, RestoreMachine
+from tests.waiting import PATIENCE_S
 
 TICKS = 5
 TICK = parse_query(b'{"version":1,"select":[{"exhausted":{}}]}')
@@ -52,7 +53,7 @@ class MonitorMachine(RestoreMachine):
         with self.store.transaction(1, lock=False) as transaction:
             before = len(transaction.ticks())
         pending = self.replica.analysts.submit(self.analyst, NAME, f"k{self.asked}", TICK)
-        refusal = pending.exception(timeout=30)
+        refusal = pending.exception(timeout=PATIENCE_S)
         is_over = self.head.is_reconciled or before == TICKS
         assert isinstance(refusal, InvalidRequest) == is_over
         self.refusals += is_over

@@ -33,6 +33,7 @@ from tests.laws.filter_world import registration
 from tests.laws.reference import UNIT, clipped_count
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
+from tests.waiting import PATIENCE_S
 
 NAME = "north"
 
@@ -168,7 +169,7 @@ class RestoreMachine(RuleBasedStateMachine):
         """Ask and wait."""
         query = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, "reuse": False, "rule": query_rule}
         body = orjson.dumps(query | {"where": {"ge": [{"col": "age"}, age]}})
-        self.replica.analysts.submit(self.analyst, NAME, f"k{self.asked}", parse_query(body)).result(timeout=30)
+        self.replica.analysts.submit(self.analyst, NAME, f"k{self.asked}", parse_query(body)).result(timeout=PATIENCE_S)
 
     @rule(key=KEYS)
     def erase(self, key: str) -> None:

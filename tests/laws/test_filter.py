@@ -44,6 +44,7 @@ from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
 from tests.rotation import times
 from tests.sealed_accounts import spent_in
+from tests.waiting import PATIENCE_S
 
 KEYS = st.sampled_from([f"p{n}" for n in range(6)])
 SCALES = (0.9, 2.0, 3.3, 40.0)
@@ -156,10 +157,10 @@ class FilterMachine(RuleBasedStateMachine):
         body, key = orjson.dumps(asked), f"key-{len(self.answers)}"
         if self.accounting == "pure" and not is_laplace:
             with pytest.raises(InvalidRequest, match="no finite charge"):
-                self.replica.analysts.submit(self.analyst, name, key, parse_query(body)).result(timeout=30)
+                self.replica.analysts.submit(self.analyst, name, key, parse_query(body)).result(timeout=PATIENCE_S)
             return
         self.entropy.drawn.clear()
-        answer = self.replica.analysts.submit(self.analyst, name, key, parse_query(body)).result(timeout=30)
+        answer = self.replica.analysts.submit(self.analyst, name, key, parse_query(body)).result(timeout=PATIENCE_S)
         model, units = self.models[name], self.laplace if is_laplace else gaussian_units
         charges, left_out, total = model.ask(
             model.vectors(kind, number), sigma, shortens=kind == "clipped", units=units
@@ -189,7 +190,7 @@ class FilterMachine(RuleBasedStateMachine):
         before = {key: person.spent for key, person in model.people.items()}
         body = orjson.dumps(query(kind, number, sigma) | {"rule": "clip"})
         answer = self.replica.analysts.submit(self.analyst, name, f"key-{len(self.answers)}", parse_query(body)).result(
-            timeout=30
+            timeout=PATIENCE_S
         )
         self.answers[f"key-{len(self.answers)}"] = (name, body, answer.body)
         rows = {row.key: row for row in self.replica.curators.budgets(name, cursor=None, limit=100).items}
@@ -209,12 +210,12 @@ class FilterMachine(RuleBasedStateMachine):
         """One key and query give the same bytes and no charge; another query under the key is refused."""
         key = data.draw(st.sampled_from(sorted(self.answers)))
         name, body, stored = self.answers[key]
-        again = self.replica.analysts.submit(self.analyst, name, key, parse_query(body)).result(timeout=30)
+        again = self.replica.analysts.submit(self.analyst, name, key, parse_query(body)).result(timeout=PATIENCE_S)
         assert again.body == stored
         document = orjson.loads(body)
         other = orjson.dumps(document | {"noise": {"scale" if "mechanism" in document else "sigma": 9.0}})
         with pytest.raises(KeyConflict):
-            self.replica.analysts.submit(self.analyst, name, key, parse_query(other)).result(timeout=30)
+            self.replica.analysts.submit(self.analyst, name, key, parse_query(other)).result(timeout=PATIENCE_S)
 
     @rule(name=st.sampled_from(DATASETS), key=KEYS)
     def erase(self, name: str, key: str) -> None:

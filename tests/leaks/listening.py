@@ -125,7 +125,7 @@ def _observed(home: Path, file: Path, plant: str, settings: dict[str, str]) -> I
             yield lines[0].split()[1], lines[1].split()[1]
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(timeout=60)
+            process.wait(timeout=PATIENCE_S)
 
 
 def _prepared(url: str, curator_key: str) -> list[str]:

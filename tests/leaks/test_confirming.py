@@ -21,13 +21,13 @@ from tests.leaks.worlds import Act, erase, lower_to, nothing, pause, resume
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
 from tests.memory.transaction import MemoryTransaction
+from tests.waiting import PATIENCE_S
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("p1", "NO", 71, 0)]
 QUERY = parse_query(b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":3.0}}')
 STRANGE = parse_query(
     b'{"version":1,"select":[{"count":{}}],"where":{"eq":[{"col":"nothing"},1]},"noise":{"sigma":3.0}}'
 )
-WAIT_S = 30
 
 
 def join(replica: Replica, _key: str) -> None:
@@ -115,7 +115,7 @@ def listing(replica: Replica, who: Principal, answer: StoredAnswer) -> None:
 def refused(replica: Replica, who: Principal, _answer: StoredAnswer) -> None:
     """A query that is refused, under a key that has an answer to another."""
     with suppress(InvalidRequest):
-        replica.analysts.submit(who, "survey", "k", STRANGE).result(timeout=WAIT_S)
+        replica.analysts.submit(who, "survey", "k", STRANGE).result(timeout=PATIENCE_S)
 
 
 CALLS: dict[str, Callable[[Replica, Principal, StoredAnswer], None]] = {

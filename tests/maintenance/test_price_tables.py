@@ -11,7 +11,7 @@ from service.query.language import Query
 from service.workflows.replica import Replica, ReplicaOptions
 from tests.factories import analyst, ask, open_replica, register
 from tests.memory.store import MemoryStore
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 
 def laplace(**more: Any) -> Query:
@@ -58,7 +58,7 @@ def test_a_scale_that_is_new_is_priced_off_the_event_loop() -> None:
         ask(replica, analyst(replica), "k")  # opens the dataset
         assert at_once("survey", laplace(mechanism="gaussian", noise={"sigma": 50}))
         assert not at_once("survey", query)
-        replica.analysts.submit(analyst(replica, "b"), "survey", "b", query).result(timeout=60)
+        replica.analysts.submit(analyst(replica, "b"), "survey", "b", query).result(timeout=PATIENCE_S)
         assert at_once("survey", query)
         assert not at_once("survey", laplace(noise={"scale": 51}))
 

@@ -21,6 +21,7 @@ from typing import Any
 from tests import profiles
 from tests.mutants.mutant import ROOT, DoesNotApply, Mutant
 from tests.rotation import TURN_VARIABLE, WHOLE_VARIABLE
+from tests.waiting import PATIENCE_VARIABLE
 
 SOURCES = ("", *(f"clients/{name}/src" for name in ("python", "demo", "audit", "papers", "local", "ray")))
 COPIED = ("service", "migrations", "clients", "tests", "conftest.py", "pyproject.toml", "README.md")
@@ -29,7 +30,7 @@ REPORT = "report.xml"
 LONG_AGO = 946_684_800  # the year 2000: an archive knows no time before 1980
 SECONDS_MAX = 300
 STOP_SECONDS_MAX = 30
-SAME_EVERY_TIME = {"PYTHONDONTWRITEBYTECODE": "1", TURN_VARIABLE: "0", WHOLE_VARIABLE: "0"}
+SAME_EVERY_TIME = {"PYTHONDONTWRITEBYTECODE": "1", TURN_VARIABLE: "0", WHOLE_VARIABLE: "0", PATIENCE_VARIABLE: "60"}
 OPTIONS = [
     *("-q", "-x", "--assert=plain", "-p", "no:cacheprovider"),
     *("-p", profiles.__name__, f"--hypothesis-profile={profiles.SEEDED}"),

@@ -22,6 +22,7 @@ from service.reads.account_files import (
     csv_pieces,
     parquet_pieces,
 )
+from tests.waiting import PATIENCE_S
 
 
 def page(number: int, *, rows: int = PAGE_ROWS, key: str = "key") -> list[BudgetRow]:
@@ -103,7 +104,7 @@ def test_many_files_are_made_in_turns_on_one_low_thread(form: FileForm) -> None:
         begun = [files.begin(pages(number), form) for number in range(4)]
         for _ in range(3):
             pieces = [each.next_piece() for each in begun]
-            assert None not in [each.result(timeout=30) for each in pieces]
+            assert None not in [each.result(timeout=PATIENCE_S) for each in pieces]
     assert read == [(number, file) for number in range(3) for file in range(4)]
     assert [priority for _, priority in threads] == [max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0))]
 
@@ -117,4 +118,4 @@ def test_what_reading_a_page_raises_is_raised_by_its_piece() -> None:
     with closing(AccountFiles()) as files:
         for form in ("csv", "parquet"):
             with pytest.raises(ZeroDivisionError):
-                files.begin(broken(), form).next_piece().result(timeout=30)
+                files.begin(broken(), form).next_piece().result(timeout=PATIENCE_S)

@@ -17,7 +17,7 @@ from service.reads.accounts import SLICES_MAX, Wanted
 from service.reads.ledger import snapshot
 from tests.factories import ask, upload
 from tests.gated_store import GatedStore
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 from tests.workflows.replicas import Replicas, replicas
 
 
@@ -77,7 +77,7 @@ def test_an_account_is_read_while_the_writer_is_busy(world: Replicas) -> None:
     ) == usual
     assert world.replicas[1].curators.budgets("survey", cursor=None, limit=2).items == usual[1].items[:2]
     world.store.gate.set()
-    held.result(timeout=30)
+    held.result(timeout=PATIENCE_S)
 
 
 def test_an_account_is_read_without_loading_the_dataset(world: Replicas) -> None:
@@ -187,9 +187,9 @@ def test_an_own_account_is_read_outside_the_writer(world: Replicas, in_the_way: 
     usual = world.replicas[0].individuals.budgets(bob)
     until(lambda: writer.position == world.writer(0).position)
     if in_the_way == "not loaded":
-        writer.submit_look(lambda state: state.invalidate_all()).result(timeout=30)
+        writer.submit_look(lambda state: state.invalidate_all()).result(timeout=PATIENCE_S)
     if in_the_way == "behind":
-        writer.submit_look(lambda state: setattr(state, "seq", state.seq - 1)).result(timeout=30)
+        writer.submit_look(lambda state: setattr(state, "seq", state.seq - 1)).result(timeout=PATIENCE_S)
     if in_the_way == "busy":
         world.store.gate.clear()
         held = writer.submit_act(lambda transaction, state: None)
@@ -201,4 +201,4 @@ def test_an_own_account_is_read_outside_the_writer(world: Replicas, in_the_way: 
     assert writer.position == position
     if in_the_way == "busy":
         world.store.gate.set()
-        held.result(timeout=30)
+        held.result(timeout=PATIENCE_S)

@@ -17,6 +17,7 @@ from service.workflows.replica import Replica
 from service.writer.threads import WriterThread
 from tests.factories import TWO_PEOPLE, analyst, ask, individual_named, open_replica, register, upload
 from tests.memory.store import MemoryStore
+from tests.waiting import PATIENCE_S
 from tests.workflows.replicas import replicas
 from tests.workflows.surveys import surveyed, writer_of
 
@@ -129,7 +130,7 @@ def test_memory_that_stays_invalid_is_unavailable(replica: Replica, monkeypatch:
     """Accounts that may be outdated are not shown."""
     writer = writer_of(replica)
     monkeypatch.setattr(writer, "catch_up", lambda: None)
-    writer.submit_look(lambda state: state.invalidate()).result(timeout=30)
+    writer.submit_look(lambda state: state.invalidate()).result(timeout=PATIENCE_S)
     with pytest.raises(Unavailable):
         all_accounts(writer)
 

@@ -45,6 +45,7 @@ from tests.factories import (
 from tests.memory.cache import MemoryWitness
 from tests.memory.shards import MemoryShards, dividing
 from tests.memory.store import MemoryStore
+from tests.waiting import PATIENCE_S
 from tests.workflows.stores import FaultyStore
 from tests.workflows.surveys import NORWAY, entries_of, fill, findings, on_both_stores, writer_of
 
@@ -72,7 +73,7 @@ def replica(store: Store) -> Iterator[Replica]:
 def tick(replica: Replica, who: Principal, key: str, **more: Any) -> StoredAnswer:
     """Ask for the next tick."""
     document = {"version": 1, "select": [{"exhausted": {}}]} | more
-    return replica.analysts.submit(who, "survey", key, parse_query(orjson.dumps(document))).result(timeout=30)
+    return replica.analysts.submit(who, "survey", key, parse_query(orjson.dumps(document))).result(timeout=PATIENCE_S)
 
 
 def added(store: Store) -> list[dict[int, int]]:
@@ -139,7 +140,7 @@ def test_ticks_of_one_batch_are_numbered_in_order(store: Store, replica: Replica
     bodies = [{"version": 1, "select": [{"exhausted": {}}]}, {"version": 1, "select": [{"count": {}}], **DEAR}]
     queries = [parse_query(orjson.dumps(bodies[place])) for place in (0, 1, 0)]
     waiting = replica.analysts.submit_all(ana, "survey", [(f"k{place}", each) for place, each in enumerate(queries)])
-    told = [orjson.loads(each.result(timeout=30).body) for each in waiting]
+    told = [orjson.loads(each.result(timeout=PATIENCE_S).body) for each in waiting]
     assert [each.get("tick") for each in told] == [1, None, 2]
     assert added(store) == [{}, dict.fromkeys(range(3), STEPS[0])]
 

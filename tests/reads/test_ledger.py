@@ -24,6 +24,7 @@ from service.reads.ledger import Promised, my_budget_view, promised, slot_of
 from service.workflows.replica import Replica
 from tests.factories import PEOPLE, TWO_PEOPLE, analyst, ask, open_replica, register
 from tests.gated_store import GatedStore
+from tests.waiting import PATIENCE_S
 from tests.workflows.surveys import surveyed, writer_of
 
 QUESTIONS = 7
@@ -96,7 +97,7 @@ def test_reads_do_not_wait_for_the_writer(replica: Replica, store: GatedStore) -
     ] == usual
     assert replica.individuals.budgets(bob) == account
     store.gate.set()
-    held.result(timeout=30)
+    held.result(timeout=PATIENCE_S)
 
 
 def test_more_people_make_shorter_pages_of_receipts(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,8 +29,8 @@ from service.run.uvicorn_server import server_of
 from service.settings.settings import Settings
 from service.workflows.replica import ReplicaOptions
 from tests.factories import THREE_PEOPLE, open_replica, register, upload
+from tests.waiting import PATIENCE_S
 
-PATIENCE_S = 20.0
 TRICKLE_S = 0.05
 """Between the bytes of a client that trickles."""
 LARGE_BYTES = 4 * 2**20
@@ -66,7 +66,7 @@ class RawServer:
     def stop(self) -> None:
         """End it, so that its log is whole."""
         self.process.terminate()
-        self.process.wait(timeout=60)
+        self.process.wait(timeout=PATIENCE_S)
 
     @property
     def log_text(self) -> str:
@@ -155,7 +155,7 @@ def raw_server(**settings: str) -> Iterator[RawServer]:
             )
         finally:
             process.terminate()
-            process.wait(timeout=60)
+            process.wait(timeout=PATIENCE_S)
 
 
 def main() -> None:

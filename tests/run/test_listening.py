@@ -21,6 +21,7 @@ from service.run.listening import (
 )
 from tests.logged import lines_of
 from tests.starts import drop_signal
+from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def test_the_door_for_other_processes_is_named_as_it_was_set(name: str) -> None:
         _, port = listener.getsockname()[:2]
         assert url == f"http://{name}:{port}"
         host = host_and_port(url)[0]
-        with socket.create_connection((host, port), timeout=5), listener.accept()[0]:
+        with socket.create_connection((host, port), timeout=PATIENCE_S), listener.accept()[0]:
             pass
 
 
@@ -68,7 +69,7 @@ def test_a_name_is_listened_on_everywhere() -> None:
         listener.listen()
         assert url == f"http://{socket.gethostname().lower()}:{listener.getsockname()[1]}"
         assert listener.getsockname()[0] == ".".join("0000")
-        with socket.create_connection(listener.getsockname(), timeout=5), listener.accept()[0]:
+        with socket.create_connection(listener.getsockname(), timeout=PATIENCE_S), listener.accept()[0]:
             pass
 
 

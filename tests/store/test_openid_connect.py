@@ -26,6 +26,7 @@ from service.store import openid_connect
 from service.store.openid_connect import AGAIN_AFTER, AT_ONCE_MAX, CLOCK_SKEW_S, KEPT_FOR, OpenIdProvider
 from tests.factories import CLOCK
 from tests.providers import CLIENT, ISSUER, KEY, OTHER_KEY, REGISTRATION, SECRET, FakeProvider
+from tests.waiting import PATIENCE_S
 
 VERIFIER = "v" * 43
 
@@ -284,7 +285,7 @@ def test_a_provider_that_hangs_holds_few_threads(world: World) -> None:
     for thread in threads:
         thread.start()
     for _ in threads:
-        assert inside.acquire(timeout=30)
+        assert inside.acquire(timeout=PATIENCE_S)
     with pytest.raises(ProviderUnavailable, match="too many"):
         world.provider.claims(code, nonce="n", verifier=VERIFIER)
     gate.set()

@@ -12,12 +12,12 @@ from service.ledger.ports.witness import Witness
 from service.store.redis.sealed import SealedCache
 from service.workflows.replica import Replica, ReplicaOptions
 from service.writer.queue import WriterQueue
-from tests.contracts.caches import TIMEOUT_S, caches
+from tests.contracts.caches import caches
 from tests.contracts.stores import spent_by
 from tests.factories import THREE_PEOPLE, SeededEntropy, open_replica, register, upload
 from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 from tests.workflows.surveys import writer_of
 
 
@@ -49,7 +49,7 @@ class Replicas:
         """Empty a replica's memory, after it has received all notices, so that it stays empty."""
         writer, head = self.writer(number), self.store.head(1)
         until(lambda: writer.position == (head.fence, head.seq, head.data_version))
-        writer.submit_look(lambda state: state.invalidate_all()).result(timeout=TIMEOUT_S)
+        writer.submit_look(lambda state: state.invalidate_all()).result(timeout=PATIENCE_S)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from service.reads.ledger import is_all_gaussian
 from service.workflows.datasets import Registration
 from tests.factories import TWO_PEOPLE, analyst, ask, individual_named, open_replica, register
 from tests.memory.store import MemoryStore
+from tests.waiting import PATIENCE_S
 from tests.workflows.surveys import surveyed
 
 ZCDP = {"kind": "zcdp"}
@@ -90,7 +91,7 @@ def test_an_advisory_epsilon_ends_with_the_first_laplace_noise(stated: Any) -> N
 
         assert told() == (wanted, wanted)
         ask(replica, who, "gaussian", noise={"sigma": 100})
-        replica.analysts.submit(who, "survey", "tick", TICK).result(timeout=60)
+        replica.analysts.submit(who, "survey", "tick", TICK).result(timeout=PATIENCE_S)
         replica.individuals.lower_limit(ann, "survey", limit_rho=Decimal("0.01"))
         assert told() == (wanted, wanted)
         ask(replica, who, "laplace", mechanism="laplace", noise={"scale": 100})

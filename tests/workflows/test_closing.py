@@ -13,7 +13,7 @@ from service.workflows.replica import Replica
 from service.writer.submission import QueryRequest, Submission
 from tests.factories import analyst, ask, open_replica, register, upload
 from tests.gated_store import GatedStore
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 QUERY = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}, "reuse": False}))
 
@@ -52,7 +52,7 @@ def test_all_writers_finish_waiting_requests_concurrently(replica: Replica, stor
     thread = closing(replica)
     store.gate.set()
     thread.join()
-    assert len({promise.result(timeout=30).query_id for promise in promises}) == 6
+    assert len({promise.result(timeout=PATIENCE_S).query_id for promise in promises}) == 6
     for dataset in (1, 2):
         head = store.head(dataset)
         assert head.checkpoint_seq == head.seq == 3
@@ -91,11 +91,11 @@ def test_a_query_submitted_after_the_close_is_settled(replica: Replica) -> None:
         real(submission)
 
     writer.submit = keep  # type: ignore[method-assign]
-    replica.analysts.submit(who, "one", "l", QUERY).result(timeout=30)
+    replica.analysts.submit(who, "one", "l", QUERY).result(timeout=PATIENCE_S)
     replica.close()
     (late,) = kept
     real(late)
-    assert [type(answer.exception(timeout=30)) for answer in late.requests] == [Unavailable]
+    assert [type(answer.exception(timeout=PATIENCE_S)) for answer in late.requests] == [Unavailable]
 
 
 def test_closing_twice_is_allowed(replica: Replica) -> None:
@@ -118,7 +118,7 @@ def test_closing_does_not_wait_for_a_stuck_writer(
     replica.close()
     assert not promise.done()
     store.gate.set()
-    assert promise.result(timeout=30).sequence == 1
+    assert promise.result(timeout=PATIENCE_S).sequence == 1
 
 
 def test_the_queue_can_be_measured(replica: Replica, store: GatedStore) -> None:
@@ -131,5 +131,5 @@ def test_the_queue_can_be_measured(replica: Replica, store: GatedStore) -> None:
     assert replica.waiting() == 3
     store.gate.set()
     for promise in promises:
-        promise.result(timeout=30)
+        promise.result(timeout=PATIENCE_S)
     assert replica.waiting() == 0

@@ -17,6 +17,7 @@ from service.ledger.ports.row_reader import ReaderHere, ReadRequest
 from service.workflows.replica import Replica, ReplicaOptions
 from tests.factories import TWO_PEOPLE, open_replica, register, upload
 from tests.memory.store import MemoryStore
+from tests.waiting import PATIENCE_S
 from tests.workflows.surveys import fill, findings, surveyed
 
 CURATOR, COLLEAGUE = UUID(int=1), UUID(int=2)
@@ -119,7 +120,7 @@ class ReaderTogether(ReaderHere):
 
     def read(self, source: BinaryIO, request: ReadRequest) -> Rows:
         """Wait for the others, and read."""
-        self.together.wait(timeout=60)
+        self.together.wait(timeout=PATIENCE_S)
         return super().read(source, request)
 
 

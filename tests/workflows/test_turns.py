@@ -11,9 +11,8 @@ from service.workflows.replica import Replica
 from service.writer.batch import QueryOutcome
 from service.writer.submission import PendingAnswer, QueryRequest
 from tests.factories import analyst
+from tests.waiting import PATIENCE_S
 from tests.workflows.surveys import held, writer_of
-
-WAIT_S = 30
 
 
 def query(number: int, *, item: str = "count") -> Query:
@@ -24,7 +23,7 @@ def query(number: int, *, item: str = "count") -> Query:
 
 def sequences(promises: list[PendingAnswer]) -> list[int]:
     """The sequences of the answers; waits for all of them."""
-    return [promise.result(timeout=WAIT_S).sequence for promise in promises]
+    return [promise.result(timeout=PATIENCE_S).sequence for promise in promises]
 
 
 def submitted(replica: Replica, who: Principal, count: int, *, first: int = 0) -> list[PendingAnswer]:
@@ -81,5 +80,5 @@ def test_a_commit_takes_no_more_answers_than_its_bound(replica: Replica, monkeyp
     monkeypatch.setattr(committer, "answer", counted)
     with held(writer_of(replica)):
         promises = [replica.analysts.submit(who, "survey", f"w{n}", query(n, item="wide")) for n in range(5)]
-    assert [promise.result(timeout=WAIT_S).sequence for promise in promises] == [1, 2, 3, 4, 5]
+    assert [promise.result(timeout=PATIENCE_S).sequence for promise in promises] == [1, 2, 3, 4, 5]
     assert batches == [2, 2, 1]

@@ -9,6 +9,7 @@ from service.writer.state import DatasetState
 from service.writer.threads import WriterThread
 from tests.factories import TWO_PEOPLE, PassiveReplica, SeededEntropy, analyst, ask, open_replica
 from tests.gated_store import GatedStore
+from tests.waiting import PATIENCE_S
 from tests.workflows.surveys import fill, writer_of
 
 
@@ -43,7 +44,7 @@ def hold(store: GatedStore, writer: WriterThread) -> None:
 
 def test_a_look_is_in_the_callers_own_thread(writer: WriterThread) -> None:
     """The writer's thread is not involved."""
-    writer.submit_look(seq).result(timeout=30)  # the previous step has ended
+    writer.submit_look(seq).result(timeout=PATIENCE_S)  # the previous step has ended
     assert writer.peek(lambda state: (state.seq, threading.current_thread())) == (1, threading.current_thread())
     assert writer.look(seq) == 1
 
@@ -56,7 +57,7 @@ def test_nothing_is_seen_while_a_step_works(store: GatedStore, writer: WriterThr
     waiting = writer.submit_look(seq)
     assert not waiting.done()
     store.gate.set()
-    assert waiting.result(timeout=30) == 1
+    assert waiting.result(timeout=PATIENCE_S) == 1
     assert writer.peek(seq) == 1
 
 
@@ -65,7 +66,7 @@ def test_a_look_between_two_steps_is_not_waited_for_for_ever(store: GatedStore, 
     hold(store, writer)
     assert writer.look_soon(seq) is None
     store.gate.set()
-    writer.submit_look(seq).result(timeout=30)
+    writer.submit_look(seq).result(timeout=PATIENCE_S)
     assert writer.look_soon(seq) == 1
     writer.end()
     assert writer.look_soon(seq) is None

@@ -26,9 +26,9 @@ from tests.keys import LEDGER_KEY
 from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
 from tests.memory.transaction import MemoryTransaction
+from tests.waiting import PATIENCE_S
 from tests.workflows.surveys import findings, newest, surveyed, writer_of
 
-WAIT_S = 30
 EVE = [("eve", "NO", 71, 0)]
 NEW_VISITS: dict[str, Any] = {"from": "visits", "where": {"in": [{"col": "item"}, [3, 4]]}}
 
@@ -45,7 +45,7 @@ class Between:
         """Called where the long part ends."""
         self.acts += 1
         self.reached.set()
-        assert self.on.wait(WAIT_S)
+        assert self.on.wait(PATIENCE_S)
 
     @contextmanager
     def during(self, task: Callable[[], Any]) -> Iterator[Future[Any]]:
@@ -54,7 +54,7 @@ class Between:
         self.on.clear()
         with ThreadPoolExecutor(1) as pool:
             future = pool.submit(task)
-            assert self.reached.wait(WAIT_S)
+            assert self.reached.wait(PATIENCE_S)
             try:
                 yield future
             finally:

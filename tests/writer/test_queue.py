@@ -13,6 +13,7 @@ from service.workflows.replica import Replica
 from service.writer.admission.schedule import ScheduleFull
 from service.writer.admission.scheduler import ServersOwn
 from tests.factories import SeededEntropy, analyst, ask, individual_named, open_replica, register, upload, values
+from tests.waiting import PATIENCE_S
 from tests.workflows.stores import FaultyStore
 from tests.workflows.surveys import findings, held, surveyed, writer_of
 
@@ -157,7 +158,7 @@ def test_everything_that_waits_shares_one_transaction(replica: Replica, store: F
     query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}, "reuse": False}))
     with held(writer_of(replica)):
         futures = [replica.analysts.submit(who, "survey", f"k{n}", query) for n in range(30)]
-    sequences = [future.result(timeout=30).sequence for future in futures]
+    sequences = [future.result(timeout=PATIENCE_S).sequence for future in futures]
     assert sequences == list(range(1, 31))
     assert store.locked - before == 1
 
@@ -167,7 +168,7 @@ def test_the_same_key_twice_in_one_batch_executes_once(replica: Replica) -> None
     who = analyst(replica)
     query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}}))
     futures = [replica.analysts.submit(who, "survey", "k", query) for _ in range(8)]
-    assert len({future.result(timeout=30).body for future in futures}) == 1
+    assert len({future.result(timeout=PATIENCE_S).body for future in futures}) == 1
     assert len(replica.auditors.ledger("survey", cursor=None, limit=10).items) == 1
 
 
@@ -181,10 +182,10 @@ def test_a_full_queue_refuses_at_once(replica: Replica, monkeypatch: pytest.Monk
     with held(writer):
         futures = [replica.analysts.submit(who, "small", f"k{n}", query) for n in range(2)]
         refused = replica.analysts.submit(who, "small", "k3", query)
-        assert isinstance(refused.exception(timeout=30), Busy)
+        assert isinstance(refused.exception(timeout=PATIENCE_S), Busy)
         assert refused.dimension == 1
         futures.append(replica.analysts.submit(analyst(replica, "bo"), "small", "k", query))
-    assert [future.result(timeout=30).sequence for future in futures] == [1, 1, 1]
+    assert [future.result(timeout=PATIENCE_S).sequence for future in futures] == [1, 1, 1]
 
 
 def test_a_failing_query_does_not_affect_the_rest_of_its_batch(
@@ -205,7 +206,7 @@ def test_a_failing_query_does_not_affect_the_rest_of_its_batch(
         for sigma in (12.0, 13.0, 14.0)
     ]
     futures = [replica.analysts.submit(who, "survey", f"k{n}", parse_query(body)) for n, body in enumerate(bodies)]
-    outcomes = [future.exception(timeout=30) for future in futures]
+    outcomes = [future.exception(timeout=PATIENCE_S) for future in futures]
     assert [type(outcome) for outcome in outcomes] == [type(None), Unavailable, type(None)]
     assert "44" not in str(outcomes[1])
     assert len(replica.auditors.ledger("survey", cursor=None, limit=10).items) == 2

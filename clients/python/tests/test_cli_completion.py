@@ -10,6 +10,7 @@ import pytest
 from sparing._cli import main
 from sparing._cli_completion import script
 from sparing._cli_grammar import COMMANDS, PROGRAM, SHELLS, parser
+from tests.waiting import PATIENCE_S
 
 EVERYTHING = [command.name for command in COMMANDS]
 
@@ -26,7 +27,9 @@ COMP_WORDS=({" ".join(map(shlex.quote, words))}); COMP_CWORD={len(words) - 1}
 $(complete -p {PROGRAM} | sed 's/.*-F \\([^ ]*\\).*/\\1/')
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
-    told = subprocess.run([bash, "--norc", "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    told = subprocess.run(
+        [bash, "--norc", "-c", program], capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
     assert (told.returncode, told.stderr) == (0, "")
     return told.stdout.split()
 

@@ -18,6 +18,7 @@ from service.workflows.provider_sign_ins import ClaimRules, Grant
 from service.workflows.replica import ReplicaOptions
 from tests.api.world import World, build_world, wall_clock
 from tests.providers import ISSUER, REGISTRATION, FakeProvider
+from tests.waiting import PATIENCE_S
 
 BEGIN, BACK, PAGE = "/sign-in/provider", "/sign-in/callback", "/sign-in"
 RULES = ClaimRules(
@@ -177,7 +178,7 @@ async def test_honest_sign_ins_have_a_place_beside_strangers_codes(browser: Brow
         junk = browser.world.client.get(BACK, params=parameters | {"code": "junk"}, headers=headers)
         strangers.append(asyncio.create_task(junk))
     for _ in strangers:
-        await asyncio.to_thread(inside.acquire, timeout=60)
+        await asyncio.to_thread(inside.acquire, timeout=PATIENCE_S)
     assert await browser.back(await browser.begin()) == f"{PAGE}?done=1"
     gate.set()
     assert {told.headers["location"] for told in await asyncio.gather(*strangers)} == {f"{PAGE}?refused=refused"}

@@ -25,6 +25,7 @@ from service.workflows.replica import Replica
 from service.writer import batch
 from tests.factories import analyst, witness_of
 from tests.memory.store import MemoryStore
+from tests.waiting import PATIENCE_S
 
 THETA = np.array([[0.5, -0.25], [-0.5, 0.125]])
 FIELD = "select[0].gradient.parameters"
@@ -55,7 +56,7 @@ def named(numbers: NDArray[np.floating] = THETA, **more: Any) -> Query:
 
 def asked(replica: Replica, who: Principal, key: str, query: Query) -> StoredAnswer:
     """Ask and wait."""
-    return replica.analysts.submit(who, "survey", key, query).result(timeout=30)
+    return replica.analysts.submit(who, "survey", key, query).result(timeout=PATIENCE_S)
 
 
 def refused(replica: Replica, who: Principal, query: Query, key: str = "refused") -> list[tuple[str, str]]:

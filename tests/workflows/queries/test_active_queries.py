@@ -33,6 +33,7 @@ from tests.factories import (
     upload,
 )
 from tests.memory.store import MemoryStore
+from tests.waiting import PATIENCE_S
 from tests.workflows.surveys import counts_of, findings, surveyed
 
 ACTIVE: dict[str, Any] = {"select": [{"active": {"share": 0.5}}], "noise": {"sigma": 3.0}}
@@ -62,7 +63,7 @@ def test_the_same_query_twice_in_one_batch_is_two_queries(replica: Replica, ana:
     """The second is of the accounts as the first has left them."""
     document = orjson.dumps({"version": 1} | ACTIVE | {"select": [{"active": {"share": 0.9}}]})
     pending = replica.analysts.submit_all(ana, "survey", [(key, parse_query(document)) for key in "abc"])
-    shown = [orjson.loads(each.result(timeout=30).body) for each in pending]
+    shown = [orjson.loads(each.result(timeout=PATIENCE_S).body) for each in pending]
     assert [answer["reused"] for answer in shown] == [False] * 3
     assert [charged for charged, _ in counts_of(replica)] == [3, 0, 0]
 

@@ -16,6 +16,7 @@ from service.writer.admission.admission import Admission
 from service.writer.submission import QueryRequest
 from tests.factories import analyst, ask, open_replica
 from tests.memory.store import MemoryStore
+from tests.waiting import PATIENCE_S
 from tests.workflows.surveys import surveyed
 
 SPEND = {"of": {"mul": [{"col": "spend"}, 0.002]}}
@@ -40,7 +41,7 @@ def replica(store: MemoryStore) -> Iterator[Replica]:
 
 def answered(replica: Replica, who: Any, key: str, query: Query) -> bytes:
     """The answer to a query."""
-    return replica.analysts.submit(who, "survey", key, query).result(timeout=30).body
+    return replica.analysts.submit(who, "survey", key, query).result(timeout=PATIENCE_S).body
 
 
 def test_new_parameters_beyond_the_bound_are_refused_and_nothing_is_charged(
@@ -55,7 +56,7 @@ def test_new_parameters_beyond_the_bound_are_refused_and_nothing_is_charged(
     with pytest.raises(TooManyParametersKept, match=f"At most {3 * LEAST_BYTES} bytes .*SPARING_PARAMETERS_BYTES_MAX"):
         answered(replica, who, "3", step(3))
     (refused,) = replica.analysts.submit_all(who, "survey", [("4", step(4))])
-    assert isinstance(refused.exception(timeout=30), TooManyParametersKept)
+    assert isinstance(refused.exception(timeout=PATIENCE_S), TooManyParametersKept)
     assert (store.head(1), replica.analysts.allowances(who)) == (head, [allowance])
     assert answered(replica, who, "0", step(0)) == first
     answered(replica, who, "again", step(1, sigma=8000.0))

@@ -33,13 +33,13 @@ from tests.keys import LEDGER_KEY
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
 from tests.memory.transaction import MemoryTransaction
+from tests.waiting import PATIENCE_S
 from tests.workflows.surveys import findings
 
 OF_AGE: dict[str, Any] = {"where": {"ge": [{"col": "age"}, 40]}, "noise": {"sigma": 3.0}}
 IN_STEPS: dict[str, Any] = {"select": [{"sum": {"column": "age"}}], "per_individual": {"l2_clip": 0.3}}
 REFUSED: dict[str, Any] = {"where": {"ge": [{"col": "nothing"}, 40]}}
 DOCUMENT: dict[str, Any] = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3.0}}
-WAIT_S = 30
 
 
 def narrowed(record: DatasetRecord | None) -> DatasetRecord | None:
@@ -68,7 +68,7 @@ class LaterMemoryStore(MemoryStore):
     @contextmanager
     def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[MemoryTransaction]:
         self.transactions.append(lock)
-        self.gate.wait(WAIT_S)
+        self.gate.wait(PATIENCE_S)
         if self.is_away:
             raise StoreUnavailable
         with super().transaction(dataset_id, lock=lock, asked=asked) as transaction:
@@ -225,7 +225,7 @@ def test_submitting_waits_for_no_database(store: LaterMemoryStore) -> None:
         promises = [submitted(replica, who, f"k{n}", REFUSED) for n in range(10)]
         assert not any(promise.done() for promise in promises)
         store.gate.set()
-        assert {type(promise.exception(timeout=WAIT_S)) for promise in promises} == {InvalidRequest}
+        assert {type(promise.exception(timeout=PATIENCE_S)) for promise in promises} == {InvalidRequest}
 
 
 def test_looking_is_admitted_by_its_public_cost(store: LaterMemoryStore) -> None:
@@ -238,13 +238,13 @@ def test_looking_is_admitted_by_its_public_cost(store: LaterMemoryStore) -> None
         assert first.unit is second.unit
         assert first.unit is not None
         assert room.kept_bytes == 4 * ANSWER_BYTES
-        assert isinstance(submitted(replica, who, "c", REFUSED).exception(timeout=WAIT_S), Busy)
+        assert isinstance(submitted(replica, who, "c", REFUSED).exception(timeout=PATIENCE_S), Busy)
         assert first.unit.ticket is not None
         first.unit.ticket.release()
-        assert isinstance(submitted(replica, who, "c", REFUSED).exception(timeout=WAIT_S), InvalidRequest)
+        assert isinstance(submitted(replica, who, "c", REFUSED).exception(timeout=PATIENCE_S), InvalidRequest)
         store.transactions.clear()
         many = replica.analysts.submit_all(who, "survey", [(f"k{n}", query) for n in range(5)])
-        assert {type(promise.exception(timeout=WAIT_S)) for promise in many} == {InvalidRequest}
+        assert {type(promise.exception(timeout=PATIENCE_S)) for promise in many} == {InvalidRequest}
         assert store.transactions == []
 
 
@@ -259,8 +259,8 @@ def test_a_lookup_begins_in_its_slots_and_can_be_cancelled(store: LaterMemorySto
         gone.unit.cancel()
         again, refused = (submitted(replica, who, key, OF_AGE) for key in ("k", "l"))
         assert store.transactions == []
-        assert again.result(timeout=WAIT_S).body == first.body
-        assert isinstance(refused.exception(timeout=WAIT_S), InvalidRequest)
+        assert again.result(timeout=PATIENCE_S).body == first.body
+        assert isinstance(refused.exception(timeout=PATIENCE_S), InvalidRequest)
         assert gone.cancelled()
         assert len(store.transactions) == 2
         for promise in (again, refused):
@@ -280,9 +280,9 @@ def test_a_batch_replays_where_it_is_refused_and_answers_the_rest(store: LaterMe
         fresh, stored = (parse_query(orjson.dumps(DOCUMENT | query)) for query in ({"reuse": False}, OF_AGE))
         entries = [("a", fresh), ("k", stored), ("b", fresh), ("l", stored)]
         one, again, two, refused = replica.analysts.submit_all(who, "survey", entries)
-        assert [one.result(timeout=WAIT_S).sequence, two.result(timeout=WAIT_S).sequence] == [2, 3]
-        assert again.result(timeout=WAIT_S).body == first.body
-        assert isinstance(refused.exception(timeout=WAIT_S), InvalidRequest)
+        assert [one.result(timeout=PATIENCE_S).sequence, two.result(timeout=PATIENCE_S).sequence] == [2, 3]
+        assert again.result(timeout=PATIENCE_S).body == first.body
+        assert isinstance(refused.exception(timeout=PATIENCE_S), InvalidRequest)
 
 
 def test_while_the_database_is_unavailable_a_key_is_not_refused(store: LaterMemoryStore) -> None:
@@ -290,10 +290,10 @@ def test_while_the_database_is_unavailable_a_key_is_not_refused(store: LaterMemo
     who, first = answered_before(store)
     with replica_on(store) as replica:
         store.is_away = True
-        assert isinstance(submitted(replica, who, "k", OF_AGE).exception(timeout=WAIT_S), Unavailable)
+        assert isinstance(submitted(replica, who, "k", OF_AGE).exception(timeout=PATIENCE_S), Unavailable)
         store.is_away = False
         assert ask(replica, who, "k", **OF_AGE).body == first.body
-    assert isinstance(submitted(replica, who, "k", OF_AGE).exception(timeout=WAIT_S), Unavailable)  # it is closed
+    assert isinstance(submitted(replica, who, "k", OF_AGE).exception(timeout=PATIENCE_S), Unavailable)  # it is closed
 
 
 def test_a_withheld_answer_leaves_only_when_it_is_witnessed(store: LaterMemoryStore) -> None:
@@ -308,11 +308,11 @@ def test_a_withheld_answer_leaves_only_when_it_is_witnessed(store: LaterMemorySt
             ask(replica, who, "k", **OF_AGE)
     store.is_later = True
     with replica_on(store, witness) as replica:
-        assert isinstance(submitted(replica, who, "k", OF_AGE).exception(timeout=WAIT_S), Unavailable)
+        assert isinstance(submitted(replica, who, "k", OF_AGE).exception(timeout=PATIENCE_S), Unavailable)
         witness.is_away = False
         assert ask(replica, who, "k", **OF_AGE).sequence == 2
         store.kept = earlier
-        assert isinstance(submitted(replica, who, "k", OF_AGE).exception(timeout=WAIT_S), Fenced)
+        assert isinstance(submitted(replica, who, "k", OF_AGE).exception(timeout=PATIENCE_S), Fenced)
 
 
 def test_a_query_that_costs_too_much_today_replays(store: LaterMemoryStore) -> None:
@@ -340,5 +340,5 @@ def test_an_error_during_a_lookup_reaches_the_waiting_caller(
 
         with monkeypatch.context() as patch:
             patch.setattr(replaying, "stored_answer", broken)
-            assert isinstance(submitted(replica, who, "k", OF_AGE).exception(timeout=WAIT_S), ZeroDivisionError)
-        assert submitted(replica, who, "k", OF_AGE).result(timeout=WAIT_S).body == first.body
+            assert isinstance(submitted(replica, who, "k", OF_AGE).exception(timeout=PATIENCE_S), ZeroDivisionError)
+        assert submitted(replica, who, "k", OF_AGE).result(timeout=PATIENCE_S).body == first.body

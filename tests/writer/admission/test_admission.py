@@ -15,6 +15,7 @@ from service.workflows.queries.submit import compiled
 from service.writer.admission.admission import Admission, MemoryBound, MemoryFull, RequestTooLarge, Ticket
 from service.writer.admission.scheduler import START_NS, Dispatcher, slot_rules
 from tests.factories import analyst, upload
+from tests.waiting import PATIENCE_S
 from tests.workflows.surveys import surveyed
 
 MS = 1_000_000
@@ -205,7 +206,7 @@ def test_what_is_stored_of_a_query_never_exceeds_its_public_cost(asked: dict[str
         upload(replica, "visits", [(f"p{n}", item) for n in range(PERSONS) for item in range(n % 5)])
         who, record = analyst(replica), replica.registry.record("survey")
         query = parse_query(orjson.dumps(document))
-        answer = replica.analysts.submit(who, "survey", "k", query).result(timeout=30)
+        answer = replica.analysts.submit(who, "survey", "k", query).result(timeout=PATIENCE_S)
         with replica.registry.guard(record).transaction(lock=False) as transaction:
             (entry,) = transaction.entries(after=0)
         parts = (*(piece.content for piece in entry.pieces), entry.values, entry.canonical, answer.body)

@@ -24,6 +24,7 @@ from tests.factories import CLOCK, THREE_PEOPLE, ask, open_replica, register, up
 from tests.logged import records_of
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
+from tests.waiting import PATIENCE_S
 from tests.workflows.stores import FaultyStore
 from tests.workflows.surveys import newest, surveyed
 
@@ -517,7 +518,7 @@ def test_replicas_on_one_database_share_a_witness(replica: Replica, ana: Princip
             fresh((replica, other)[n % 2], ana, f"k{n}")
         with ThreadPoolExecutor(4) as pool:
             asked = [pool.submit(fresh, (replica, other)[n % 2], ana, f"at once {n}") for n in range(24)]
-            assert sorted(each.result(timeout=60) for each in asked) == list(range(7, 31))
+            assert sorted(each.result(timeout=PATIENCE_S) for each in asked) == list(range(7, 31))
         assert replica.readiness.check_witnesses() == other.readiness.check_witnesses() == []
 
 
