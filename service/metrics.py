@@ -154,7 +154,7 @@ class PrometheusTelemetry(Telemetry):
 
 
 def of_analysts(route: str) -> bool:
-    """Tell whether a route, as `METHOD /template`, is one that analysts call and is no individual's own act."""
+    """Tell whether a route, as `METHOD /template`, is about queries or allowances, and so never an individual's act."""
     return "/queries" in route or route.endswith("/allowances")
 
 

@@ -82,7 +82,7 @@ def contributions(
 
 
 def _only(blocks: Iterable[Block], chosen: Callable[[Integers | slice], Mask]) -> Iterator[Block]:
-    """The blocks, with only those individuals touched that `chosen` marks, by place (p,) of an index.
+    """The blocks, with only those individuals touched that `chosen` marks: a mask (p,) of the p places of an index.
 
     `chosen` reads the account of each slot before the block is debited: the account is a function of that individual's
     record and of earlier answers. `chosen` looks at all individuals of a block, exhausted and paused ones too.
@@ -220,7 +220,7 @@ def _summed(query: PreparedPlan, run: Run, rows_max: int) -> Contributions:
 
 
 def _counted_once(query: PreparedPlan, entries: Entries) -> Entries:
-    """The summed entries of individuals; an entry that counts an individual once gets the value of a single row."""
+    """The entries summed by individual. Where one counts once, the sum is replaced by one row's value."""
     if query.counted_once is None:
         return entries
     values = np.where(query.is_counted_once(entries.coordinates), query.counted_once.value, entries.values)
@@ -228,7 +228,7 @@ def _counted_once(query: PreparedPlan, entries: Entries) -> Entries:
 
 
 def _weighed(query: PreparedPlan, run: Run, entries: Entries) -> Entries:
-    """The entries times the weight of their individual: k/n, if n > k of its rows are selected and k of them count.
+    """The entries, times k/n for an individual with more selected rows (n) than a query counts of one (k).
 
     An entry is trunc(k * sum / n), in whole numbers: the mean over a random choice of k rows. For an entry that counts
     an individual once in a group, n is the number of the individual's groups. Every entry is multiplied and divided,

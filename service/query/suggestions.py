@@ -21,7 +21,7 @@ Name = str | int
 def did_you_mean(asked: object, names: Collection[Name]) -> str:
     """The text `; did you mean 'Ideal'?` with the nearest name, or an empty text where none is near.
 
-    A name with the same letters in other capitals is found among any number of names, because `in` finds it at once.
+    Names in lower, upper, capitalised and title case are looked up by themselves, however many names there are.
     """
     found = _nearest(asked, names) if isinstance(asked, str | int) and not isinstance(asked, bool) else None
     return "" if found is None else f"; did you mean {quoted(found)}?"

@@ -93,7 +93,7 @@ class Fallback:
 
 
 class _Exchange:
-    """The two ends of a request, receiving and sending, which can be taken away from the work on it."""
+    """A request's receiving and sending. Once taken away, its endpoint receives a disconnect, and sends nothing."""
 
     __slots__ = ("_receive", "_scope", "_send", "has_begun", "refusal")
 
@@ -115,7 +115,7 @@ class _Exchange:
             await self._send(message)
 
     def take_away(self) -> None:
-        """Refuse in place of the work, unless it has begun to answer."""
+        """Answer 503 in the place of an endpoint that is late, unless that has begun to answer."""
         if not self.has_begun:
             refusal = response_of(Unavailable(), request_id_of(self._scope))
             self.refusal = asyncio.ensure_future(refusal(self._scope, self._receive, self._send))

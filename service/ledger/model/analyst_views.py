@@ -37,7 +37,7 @@ class StoredAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostView:
-    """The public cost of a query: the server's time and memory at most, and how long its slots delay the answer."""
+    """The public cost of a query: the server's time and memory at most, and its delay by time slots."""
 
     time_ms: Annotated[float, doc("The most time that the query can take, in milliseconds.")]
     memory_bytes: Annotated[int, doc("The most memory that the query can take, in bytes.")]

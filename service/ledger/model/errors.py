@@ -272,7 +272,7 @@ class DiskFull(_RetryLater):
 
     @staticmethod
     def of_all(most: int) -> str:
-        """The detail where the bound on all uploads is reached, before the folder is full."""
+        """The text for uploads that together reach their bound while the folder still has room."""
         return f"All uploads hold at most {most} bytes on disk at once (SPARING_SPOOL_BYTES_TOTAL_MAX); retry later."
 
 

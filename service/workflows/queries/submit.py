@@ -59,7 +59,7 @@ class QuerySubmitter:
     def submit(self, principal: Principal, record: DatasetRecord, key: str, query: Query) -> PendingAnswer:
         """Queue a query. Raises Busy, and Unavailable or Fenced where kept parameters cannot be read.
 
-        All other errors fail the promise. Before a query is refused, its key is looked up for a stored answer.
+        All other errors come through the returned answer. A refused query still gets the answer stored under its key.
         """
         reach("validated")
         if query.hashed:

@@ -1,9 +1,9 @@
 """The limit on a principal's requests: a token bucket that all replicas share, and one of this replica's own.
 
 The limit is decided before any data are read, from principal, frequency and time alone. What the cache says of the
-shared bucket may be wrong. So it can neither lift the limit nor lock a principal out: no principal gets more than the
-rate here, and a principal that was not let in for as long as a bucket takes to fill is let in once, whatever the cache
-says.
+shared bucket may be wrong, so that it can neither lift the limit nor lock a principal out. This replica lets no
+principal exceed the rate. If it has let in no request of a principal in the time that a bucket takes to fill, it lets
+in the next one, whatever the cache says.
 """
 
 import threading

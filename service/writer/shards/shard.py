@@ -255,7 +255,7 @@ class Shard:
     def put(
         self, change: int, *, slots_used: int, slots: Integers | slice = NO_SLOTS, limits: Integers = NO_SLOTS
     ) -> None:
-        """Put records in place that were built beside the queries, and set the limits (n,) of new `slots`.
+        """Install the records of `change`, which were built while queries ran, and set the limits (n,) of new `slots`.
 
         Raises RuntimeError if another change was built since.
         """

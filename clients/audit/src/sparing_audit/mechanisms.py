@@ -64,10 +64,10 @@ def renyi_charge(mechanism: Mechanism, order: float) -> float:
 
 @cache
 def concentrated_charge(mechanism: Mechanism) -> float:
-    """The smallest rho for which the mechanism is zCDP, rounded up by at most a thousandth and 1e-9.
+    """The smallest rho for which the mechanism is zCDP, or up to 1.001 times that, and never below 1e-9.
 
-    A divergence grows with its order. So between two orders, D_a / a is at most the divergence of the larger order over
-    the smaller order. Beyond the last order, even the largest loss over the order is below the result.
+    A divergence D_a grows with its order a, so that D_a / a is at most D_c / b for every a between b and c. Beyond the
+    last order, even the largest loss divided by the order is below the result.
     """
     laws = _laws(mechanism)
     if laws.min() == 0:

@@ -45,7 +45,10 @@ def _are_one(one: "Expression", other: "Expression") -> bool:
 
 
 def _declared(identifier: "Expression", known: Collection[str]) -> str:
-    """The declared name of an identifier, which is renamed to it; quotes that it does not need are dropped."""
+    """The name of an identifier, after it was renamed to the one known name that differs from it in capitals alone.
+
+    An identifier in quotes keeps its name, and loses quotes that it does not need.
+    """
     name = identifier.name
     if identifier.args.get("quoted"):
         identifier.set("quoted", not name.isidentifier() or name.upper() in WORDS)
