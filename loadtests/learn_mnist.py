@@ -9,10 +9,9 @@ dataset. The ledger, which the deployment alone can read, also gives how much of
 spent, and how many individuals took part in the last step. Settings were chosen on 10,000 of the training images that
 were kept out of fits in numpy; that choice is not charged.
 
-`scattered` takes the file of features that loadtests/scattered_digits.py makes. `pixels` and `oriented` take a file
-with `train_images` (60000, 28, 28), `train_labels`, `test_images` and `test_labels`. The features of `oriented` are
-public functions of an image too: the strength of edges of eight directions in seven by seven cells, divided by that of
-their neighbourhood.
+`oriented` and `pixels` take the file of images that clients/papers/README.md describes; `scattered` takes the file of
+features that loadtests/scattered_digits.py makes of it. The features of `oriented` are public functions of an image:
+the strength of edges of eight directions in seven by seven cells, divided by that of their neighbourhood.
 
 The steps are plain descent with momentum, and the parameters of the last ones are averaged.
 
@@ -38,7 +37,7 @@ from loadtests.rig import Rig, serving, throw_away_home
 from service.cli.options import opened_service
 from service.ledger.ports.store import Store
 from sparing import Client, gradient, vector
-from sparing_papers.digits import oriented
+from sparing_papers.digits import UnreadableDigits, oriented, read_images
 
 Doubles = NDArray[np.float64]
 Images = NDArray[np.uint8]
@@ -146,10 +145,13 @@ def main() -> None:
     options.add_argument("file", type=Path)
     options.add_argument("--epsilon", nargs="+", choices=["0.3", "0.5", "1"], default=["0.3", "0.5", "1"])
     options.add_argument("--seeds", type=int, default=3)
-    options.add_argument("--features", choices=list(SETTINGS), default="scattered")
+    options.add_argument("--features", choices=list(SETTINGS), default="oriented")
     options.add_argument("--unclipped", action="store_true")
     asked = options.parse_args()
-    held = np.load(asked.file)
+    try:
+        held = np.load(asked.file) if asked.features == "scattered" else read_images(asked.file)
+    except (OSError, UnreadableDigits) as error:
+        options.error(str(error))
     train, test = (features_of(held, part, asked.features) for part in ("train", "test"))
     digits = Digits(asked.features, train, held["train_labels"], test, held["test_labels"])
     for epsilon in asked.epsilon:

@@ -1,11 +1,15 @@
 """Features of images, and the file that they come from."""
 
+import hashlib
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from sparing_papers.digits import oriented, read_digits
+from sparing_papers.__main__ import main
+from sparing_papers.digits import ARRAYS, UnreadableDigits, is_mnist, oriented, read_digits, read_images
 from sparing_papers.labelled import without_kept_out
 
 IMAGES = np.random.default_rng(1).integers(0, 256, (12, 28, 28), dtype=np.uint8)
@@ -39,9 +43,75 @@ def test_a_file_is_read_in_whole_steps(tmp_path: Path) -> None:
     assert np.array_equal(kept.test, found.train[8:])
 
 
-def test_a_file_without_an_array_names_it(tmp_path: Path) -> None:
-    """The error is numpy's."""
-    np.savez(tmp_path / "digits.npz", train_images=IMAGES)
+def write(file: Path, **arrays: Any) -> Path:
+    """An archive of arrays."""
+    np.savez(file, **arrays)
+    return file
 
-    with pytest.raises(KeyError, match="test_images"):
-        read_digits(tmp_path / "digits.npz")
+
+LABELS = np.arange(12, dtype=np.uint8) % 10
+WHOLE = {"train_images": IMAGES, "train_labels": LABELS, "test_images": IMAGES[:5], "test_labels": LABELS[:5]}
+
+
+def test_the_names_of_another_library_are_the_same_arrays(tmp_path: Path) -> None:
+    """As Keras writes them."""
+    theirs = {ARRAYS[name].alias: array for name, array in WHOLE.items()}
+    found = read_images(write(tmp_path / "theirs.npz", **theirs))
+    assert all(np.array_equal(found[name], array) for name, array in WHOLE.items())
+    assert not is_mnist(found)
+
+
+def test_arrays_with_the_stated_bytes_are_mnist(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All four; a single pixel decides."""
+    stated = {
+        name: replace(ARRAYS[name], sha256=hashlib.sha256(array.tobytes()).hexdigest()) for name, array in WHOLE.items()
+    }
+    monkeypatch.setattr("sparing_papers.digits.ARRAYS", stated)
+    other = IMAGES.copy()
+    other[3, 4, 5] ^= 1
+    assert is_mnist(WHOLE)
+    assert not is_mnist(WHOLE | {"train_images": other})
+
+
+def test_the_stated_bytes_are_those_of_the_readme() -> None:
+    """With names, shapes and hashes."""
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    for name, held in ARRAYS.items():
+        people = 60_000 if name.startswith("train") else 10_000
+        shape = str((people, *held.row))
+        assert f"| `{name}` or `{held.alias}` | {shape} | `{held.sha256}` |" in readme
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"test_images": None}, r"lacks the array test_images \(or x_test\)$"),
+        ({"train_images": IMAGES[:, :27]}, r"train_images of .* is uint8 \(12, 27, 28\), and not uint8 \(n, 28, 28\)$"),
+        ({"test_labels": LABELS[:5].astype(np.int64)}, r"test_labels of .* is int64 \(5,\), and not uint8 \(n\)$"),
+        ({"test_labels": LABELS[:4]}, "has 5 test_images and 4 test_labels$"),
+        ({"train_labels": np.array([{}], dtype=object)}, "is no archive of numpy"),
+    ],
+)
+def test_a_file_that_is_not_whole_is_one_line(tmp_path: Path, change: dict[str, object], words: str) -> None:
+    """It names the file and the array."""
+    arrays = {name: array for name, array in (WHOLE | change).items() if array is not None}
+    with pytest.raises(UnreadableDigits, match=words) as refused:
+        read_digits(write(tmp_path / "digits.npz", **arrays))
+    assert "\n" not in str(refused.value)
+    assert "digits.npz" in str(refused.value)
+
+
+@pytest.mark.parametrize("data", [None, b"", b"no archive", b"PK\x03\x04 cut off"])
+def test_a_file_that_is_no_archive_is_one_line(
+    tmp_path: Path, data: bytes | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Missing, empty, of another kind or cut off; the command ends with it, and draws nothing."""
+    file = tmp_path / "digits.npz"
+    if data is not None:
+        file.write_bytes(data)
+    with pytest.raises(
+        SystemExit, match=r"^--digits: .*digits\.npz is no archive of numpy \(\.npz\)(: No such file or directory)?$"
+    ):
+        main(["--only", "koskela-2", "--digits", str(file), "--out", str(tmp_path / "out")])
+    assert not (tmp_path / "out").exists()
+    assert capsys.readouterr().out == ""

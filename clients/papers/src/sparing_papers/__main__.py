@@ -33,8 +33,9 @@ from sparing_papers import (
     poisson_filters,
 )
 from sparing_papers.counted import served
-from sparing_papers.digits import read_digits
+from sparing_papers.digits import UnreadableDigits, is_mnist, read_digits, read_images
 from sparing_papers.figure import PaperFigure, Request
+from sparing_papers.labelled import Labelled
 from sparing_papers.made_up import made_up_digits
 from sparing_papers.style import save, save_numbers, save_small
 
@@ -62,22 +63,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
         console.print(f"{each.name} is left out: it needs --digits FILE.npz")
     figures = [each for each in figures if not (unread and each.needs_digits)]
     is_read = not wished.quick and any(each.needs_digits for each in figures)
+    digits = _read(wished.digits, console) if is_read else made_up_digits(wished.seed)
     wished.out.mkdir(parents=True, exist_ok=True)
     _save_seeds(wished, figures)
     began = time.monotonic()
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()
     with Progress(*columns, console=console) as progress, ExitStack() as stack:
         running = cache(lambda: stack.enter_context(served()))
-        request = Request(
-            seed=wished.seed,
-            quick=wished.quick,
-            digits=read_digits(wished.digits) if is_read else made_up_digits(wished.seed),
-            served=lambda: nullcontext(running()),
-        )
+        request = Request(seed=wished.seed, quick=wished.quick, digits=digits, served=lambda: nullcontext(running()))
         task = progress.add_task("figures", total=sum(each.share for each in figures))
         for each in figures:
             _one(each, request, wished, progress, task)
     console.print(f"{len(figures)} figures in {wished.out} after {time.monotonic() - began:.0f} s")
+
+
+def _read(file: Path, console: Console) -> Labelled:
+    """The images of a file as features; one that cannot be read ends the command in one line."""
+    try:
+        if not is_mnist(read_images(file)):
+            console.print(f"{file} holds other arrays than MNIST's: its figures are not those of docs/papers.md")
+        return read_digits(file)
+    except UnreadableDigits as error:
+        sys.exit(f"--digits: {error}")
 
 
 def _options() -> argparse.ArgumentParser:
