@@ -145,6 +145,36 @@ def test_the_dropped_are_never_active_and_no_other_is_less(
     assert touched.slots(book.active(touched, spread, by_slot)).tolist() == slots[expected].tolist()
 
 
+@given(st.integers(0, 40), st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=8))
+def test_smaller_charges_admit_no_less(limit: int, steps: list[tuple[int, int]]) -> None:
+    """A sequence of charges of which none is larger continues at least as long, as Lemma 4.2 wants of a filter.
+
+    Two individuals of one limit have the larger and the smaller charges; one that is left out has halted. Each goes on
+    exactly while the sum of all its charges is at most the limit.
+    """
+    book, gone, asked = accounts(row(0, 0), row(limit, limit)), np.zeros(2, dtype=np.uint8), row(0, 0)
+    touched = Touched(row(0, 1))
+    for step in steps:
+        charges = row(max(step), min(step))
+        active = book.active(touched, charges, gone)
+        book.debit(touched, active, charges)
+        gone[~active] = 1
+        asked += charges
+        assert active.tolist() == (asked <= limit).tolist()
+        assert active[1] >= active[0]
+
+
+def test_a_smaller_charge_may_take_the_room_of_a_later_one() -> None:
+    """Under the skip rule, which goes on after a charge that does not fit, the lemma is of whole sequences alone."""
+    book = accounts(row(0, 0), row(10, 10))
+    found = []
+    for charges in (row(11, 1), row(10, 10)):
+        active = active_of(book, row(0, 1), charges)
+        debit(book, row(0, 1)[active], charges[active])
+        found.append(active.tolist())
+    assert found == [[False, True], [True, False]]
+
+
 def test_a_pause_stops_no_debit() -> None:
     """Charges before a pause are replayed after it, and a burn charges every individual up to its limit."""
     book = accounts(row(0, 0), row(10, 10))
