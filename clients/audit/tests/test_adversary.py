@@ -132,6 +132,48 @@ def test_all_orders_together_are_a_filter() -> None:
     assert 1e-4 < kept.delta <= 1e-3 < broken.delta
 
 
+@given(st.lists(st.tuples(st.floats(0.05, 0.95), st.floats(0.05, 0.95)), min_size=2, max_size=2), st.floats(1, 4))
+@settings(max_examples=25)
+def test_a_sum_of_concentrated_charges_bounds_every_order(hits: list[tuple[float, float]], times: float) -> None:
+    """Remark 4.4: what the one sum admits, adaptively, has a divergence of at most the order times rho at every order.
+
+    Every strategy of three steps is listed. Each pick is of two laws, so that it may be of other neighbouring datasets
+    than the last one.
+    """
+    menu = [one_sided_test(*each) for each in hits]
+    rho = times * min(map(concentrated_charge, menu))
+    for strategy in _strategies(menu, sum_within(concentrated_charge, rho), 3, ()):
+        for order in (1.5, 2.0, 8.0, 32.0):
+            assert divergence_of(strategy, order=order) <= order * rho * (1 + 1e-9)
+
+
+def test_the_divergence_of_an_order_is_spent_nearly_whole() -> None:
+    """By randomised response, whose rho is that of orders near 1: four steps of four charges, and not of five."""
+    response = randomised_response(0.2)
+    charge, four = concentrated_charge(response), _chain([response] * 4)
+    assert 3.9 * charge * 1.01 < divergence_of(four, order=1.01) <= 4 * charge * 1.01
+    assert sum_within(concentrated_charge, 4 * charge)([response] * 4)
+    assert not sum_within(concentrated_charge, 4 * charge)([response] * 5)
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.2])
+def test_half_the_sum_of_squares_is_a_filter_of_pure_steps(delta: float) -> None:
+    """Theorem 4.8: up to B*, here of (1, delta), no strategy of ten steps breaks the promise; up to 8 B* one does."""
+    lost = math.log(1 / delta)
+    best = (math.sqrt(lost + 1) - math.sqrt(lost)) ** 2
+    menu = list(map(randomised_response, (0.12, 0.2, 0.5)))
+    kept, broken = (
+        strongest_attack(menu, sum_within(_half_square, limit), steps=10, epsilon=1) for limit in (best, 8 * best)
+    )
+    assert 0 < kept.delta <= delta < broken.delta
+
+
+@pytest.mark.parametrize("mechanism", MENU, ids=lambda mechanism: mechanism.name)
+def test_half_the_square_is_no_less_than_the_concentrated_charge(mechanism: Mechanism) -> None:
+    """As the proof of Theorem 4.8 has it: each epsilon-DP step is epsilon^2 / 2 zCDP."""
+    assert concentrated_charge(mechanism) <= _half_square(mechanism) * 1.002
+
+
 @given(
     st.lists(st.tuples(st.floats(0.05, 0.95), st.floats(0.05, 0.95)), min_size=2, max_size=2),
     st.floats(0, 1),
@@ -209,6 +251,32 @@ def delta_of(strategy: Move | None, *, epsilon: float, direction: str) -> float:
         return math.fsum(summed(after, p * more_p, q * more_q) for more_p, more_q, after in laws)
 
     return summed(strategy, 1.0, 1.0)
+
+
+def divergence_of(strategy: Move | None, *, order: float) -> float:
+    """The Rényi divergence of all that one strategy sees, by summing over its paths, in the larger direction."""
+
+    def moment(move: Move | None, direction: str) -> float:
+        if move is None:
+            return 1.0
+        laws = zip(*move.asks.laws(direction), move.then, strict=True)
+        return math.fsum(p**order * q ** (1 - order) * moment(after, direction) for p, q, after in laws)
+
+    return math.log(max(moment(strategy, direction) for direction in ("in", "out"))) / (order - 1)
+
+
+def _half_square(mechanism: Mechanism) -> float:
+    """Half the square of the epsilon of pure DP."""
+    ratios = (math.log(p / q) for p, q in zip(mechanism.p_in, mechanism.p_out, strict=True))
+    return max(map(abs, ratios)) ** 2 / 2
+
+
+def _chain(mechanisms: Sequence[Mechanism]) -> Move | None:
+    """Mechanisms that are asked one after another, whatever the outcomes."""
+    if not mechanisms:
+        return None
+    after = _chain(mechanisms[1:])
+    return Move(asks=mechanisms[0], then=(after, after))
 
 
 def _after(first: Mechanism, *, hit: Mechanism, miss: Mechanism | None) -> Move:
