@@ -4,19 +4,23 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
+from numpy.typing import NDArray
 from pydantic import ValidationError
+from scipy import stats
 
 from service.accounting.accountings import GAUSSIAN, Accounting, ConcentratedAccounting, RenyiAccounting, accounting_of
-from service.core.charge import rho_of_units, worst_case_units
+from service.core.charge import UNITS_PER_RHO, rho_of_units, worst_case_units
 from service.ledger.model.errors import InvalidRequest, NotFound
 from service.ledger.model.rows import DatasetRecord, RegistrationHistory
 from service.maintenance.verify.registration import check_registration
 from service.query.parse import parse_query
 from service.reads.ledger import is_all_gaussian
 from service.workflows.datasets import Registration
-from tests.factories import TWO_PEOPLE, analyst, ask, individual_named, open_replica, register
+from service.workflows.replica import Replica
+from tests.factories import TWO_PEOPLE, analyst, ask, individual_named, open_replica, register, values
 from tests.memory.store import MemoryStore
 from tests.waiting import PATIENCE_S
 from tests.workflows.surveys import surveyed
@@ -135,6 +139,48 @@ def test_the_divergence_along_the_run_is_that_of_the_charges(stated: Any, accoun
     assert bob.epsilon < ann.epsilon < 1
     assert after.epsilon == accounting.epsilon_of_units(own_after, delta)
     assert "not a guarantee" in ann.notice
+
+
+THREE = [("ann", "NO", 44, 10), ("bob", "SE", 44, 10), ("eve", "NO", 70, 0)]
+ASKED: list[tuple[float, dict[str, Any]]] = [
+    (30.0, {}),
+    (900.0, {"select": [{"sum": {"column": "age"}}]}),
+    (10.0, {"where": {"eq": [{"col": "country"}, "SE"]}}),
+]
+
+
+def answered(replica: Replica) -> NDArray[np.float64]:
+    """The numbers that are released for the three queries."""
+    who = analyst(replica)
+    return np.array([values(ask(replica, who, str(sigma), noise={"sigma": sigma}, **more))[0] for sigma, more in ASKED])
+
+
+def divergence_of(shift: float, sigma: float, order: float) -> float:
+    """The Rényi divergence of N(shift, sigma^2) from N(0, sigma^2), by the integral of its definition."""
+    points = np.linspace(-50 * sigma, 50 * sigma, 10_001)
+    logs = order * stats.norm.logpdf(points, shift, sigma) + (1 - order) * stats.norm.logpdf(points, 0, sigma)
+    return float(np.log(np.trapezoid(np.exp(logs), points)) / (order - 1))
+
+
+@pytest.mark.parametrize(("stated", "accounting"), STATED)
+def test_the_divergence_along_the_run_is_that_of_the_answers_of_a_pair(stated: Any, accounting: Accounting) -> None:
+    """Per-instance Rényi DP, of one record beside one dataset: Thudi et al. 2023, and Feldman and Zrnic 2020 (v1), 2.6.
+
+    The same queries are asked with the same noise, with Ann in the data and without her. By what an answer differs, its
+    two laws are apart. Their divergences add up, in both directions and at any order, to the order times what is told,
+    but for the rounding of charges to units.
+    """
+    with surveyed(people=THREE, guarantee=GUARANTEE, accounting=stated) as replica:
+        there, told = answered(replica), replica.curators.divergence("survey", "ann")
+    with surveyed(people=THREE[1:], guarantee=GUARANTEE, accounting=stated) as replica:
+        shifts = there - answered(replica)
+    assert (shifts.tolist(), told.unit) == ([1.0, 44.0, 0.0], accounting.unit)
+    for order in (1.5, 2.0, 32.0):
+        for sign in (1, -1):
+            whole = sum(
+                divergence_of(sign * shift, sigma, order) for shift, (sigma, _) in zip(shifts, ASKED, strict=True)
+            )
+            assert whole / order == pytest.approx(float(told.spent_rho), abs=2 / UNITS_PER_RHO)
 
 
 def record_of(stated: Any, **more: Any) -> DatasetRecord:
