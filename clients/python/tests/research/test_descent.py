@@ -91,6 +91,30 @@ def test_a_step_is_that_of_one_individual_at_a_time(loss: str, limit: PoissonFil
     assert run.active.sum() == charged.sum()
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic", "softmax"])
+def test_without_a_filter_a_step_is_the_update_of_dp_sgd(loss: str) -> None:
+    """Thudi et al. 2023: theta - eta / L (U + N(0, sigma^2 C^2)), with U the sum of g / max(1, |g| / C) over a sample.
+
+    L, the mean size of a sample, is q n. Here some gradients are longer than the clip, and some are not.
+    """
+    settings = replace(settings_of(loss), l2_clip=0.4)
+    features, labels = data_of(loss)
+    source, norms = np.random.default_rng(4), []
+    at = np.zeros((settings.classes or 1, features.shape[1]))
+    for _ in range(settings.steps):
+        update = np.zeros_like(at)
+        for person in np.flatnonzero(source.random(PEOPLE) < settings.sampling_rate):
+            gradient = gradient_of(loss, at, features[person], float(labels[person]))
+            norms.append(float(np.linalg.norm(gradient)))
+            update += gradient / max(1, norms[-1] / settings.l2_clip)
+        noise = source.normal(0, settings.noise_multiplier * settings.l2_clip, at.shape)
+        at = at - settings.learning_rate / (settings.sampling_rate * PEOPLE) * (update + noise)
+    run = descend(features, labels, settings, seed=4)
+
+    assert min(norms) < settings.l2_clip < max(norms)
+    assert run.parameters == pytest.approx(at if loss == "softmax" else at[0], abs=1e-9)
+
+
 def test_the_parameters_of_each_step_are_told() -> None:
     """The last ones are those of the run; fewer steps with the same seed are the beginning of more."""
     told: list[tuple[int, bytes]] = []

@@ -11,6 +11,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from clients.python.tests.research.hockey_sticks import REALS, hockey_stick
 from service.accounting.accountings import GAUSSIAN
@@ -97,6 +98,24 @@ def test_one_subsampled_step_is_its_closed_form(mu: float, rate: float, epsilon:
     for adding, losses in zip((False, True), composed_losses([Steps(mu, rate, 1)], delta=1e-6), strict=True):
         truth, found = hockey_stick(mu, rate, epsilon, adding=adding), losses.delta(epsilon)
         assert truth <= found <= truth + losses.spacing**2 + losses.added(epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 0.6])
+@pytest.mark.parametrize(("mu", "rate"), [(1.0, 0.3), (2.0, 0.1), (0.5, 1.0)])
+def test_no_event_is_likelier_than_the_definition_of_dp_allows(mu: float, rate: float, epsilon: float) -> None:
+    """P(S) <= e^epsilon Q(S) + delta for one step, in both directions, and for some S with nearly no more.
+
+    The likelihood ratio rises with the output, so that of all events half-lines have the largest ratios. Between those
+    that are looked at the largest excess lies at most a slope of the densities, 1/4 each, times the step's square.
+    """
+    at, step = np.linspace(-8, 12, 2001, retstep=True)
+    plain = stats.norm.cdf(at)
+    mixed = rate * stats.norm.cdf(at - mu) + (1 - rate) * plain
+    excesses = (1 - mixed) - math.exp(epsilon) * (1 - plain), plain - math.exp(epsilon) * mixed
+    for excess, losses in zip(excesses, composed_losses([Steps(mu, rate, 1)], delta=1e-6), strict=True):
+        most = max(excess.max(), 0.0)
+        missed = (1 + math.exp(epsilon)) / 4 * step**2 / 8
+        assert most <= losses.delta(epsilon) <= most + missed + losses.spacing**2 + losses.added(epsilon)
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0])
