@@ -170,7 +170,7 @@ def test_half_the_sum_of_squares_is_a_filter_of_pure_steps(delta: float) -> None
 
 @pytest.mark.parametrize("mechanism", MENU, ids=lambda mechanism: mechanism.name)
 def test_half_the_square_is_no_less_than_the_concentrated_charge(mechanism: Mechanism) -> None:
-    """As the proof of Theorem 4.8 has it: each epsilon-DP step is epsilon^2 / 2 zCDP."""
+    """Each epsilon-DP step is (epsilon^2 / 2)-zCDP, by which Theorem 4.8 follows; charges are rounded up a little."""
     assert concentrated_charge(mechanism) <= _half_square(mechanism) * 1.002
 
 
