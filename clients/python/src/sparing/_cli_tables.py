@@ -1,6 +1,5 @@
 """Output for people: aligned tables, and numbers with the digits that their error bars leave significant."""
 
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -11,10 +10,9 @@ from sparing._folded import folded
 from sparing._printable import printable
 from sparing._result_names import ResultNames
 from sparing._rounding import with_error
+from sparing._text_tables import Cell, text_table
 
 NUMBERS_SHOWN_MAX = 10_000
-Cell = tuple[str, bool]
-"""A text, and a flag that is true if the text is aligned to the right."""
 Units = Mapping[str, str]
 Told = Callable[[Decimal, str], str]
 _IN_RHO: Units = {}
@@ -30,7 +28,7 @@ def answer_text(answer: Answer, *, unit: str = "rho") -> str:
         [*(_cell(label.get(name, "")) for name in names), *((text, True) for text in with_error(value, *around))]
         for label, value, around in zip(labels, values, distances, strict=False)
     ]
-    lines = [*warning_lines(answer), _table([*names, *map(free, ("value", "± 95 %"))], rows), ""]
+    lines = [*warning_lines(answer), text_table([*names, *map(free, ("value", "± 95 %"))], rows), ""]
     if len(values) > shown:
         lines.append(f"{shown} of {len(values)} numbers; --json prints all.")
     scale = "" if answer.scale is None else f"scale {_short(answer.scale)}, "
@@ -83,7 +81,7 @@ def datasets_table(datasets: Sequence[DatasetRow]) -> str:
         ]
         for each in datasets
     ]
-    return _table(["dataset", "guarantee", f"budget{unit}", "capacity", "tables", ""], rows)
+    return text_table(["dataset", "guarantee", f"budget{unit}", "capacity", "tables", ""], rows)
 
 
 def dataset_text(dataset: Dataset) -> str:
@@ -109,7 +107,7 @@ def dataset_text(dataset: Dataset) -> str:
             parts += [
                 "",
                 printable(f"{name} ({table['kind']}, key {table['key']}{rows})"),
-                _table([], columns, indent="  "),
+                text_table([], columns, indent="  "),
             ]
     return "\n".join(parts)
 
@@ -130,7 +128,7 @@ def steps_table(releases: Sequence[ReleaseRow], units: Units = _IN_RHO) -> str:
 def _history(lines: Sequence[Sequence[ReleaseRow]], units: Units) -> str:
     unit, told = _unit_of([units.get(steps[0].dataset, "rho") for steps in lines])
     rows = [_release_row(steps, units, told) for steps in lines]
-    return _table(["released (UTC)", "dataset", "query", "numbers", "sigma", f"worst{unit}", "asked", "id"], rows)
+    return text_table(["released (UTC)", "dataset", "query", "numbers", "sigma", f"worst{unit}", "asked", "id"], rows)
 
 
 def _release_row(steps: Sequence[ReleaseRow], units: Units, told: Told) -> list[Cell]:
@@ -161,7 +159,7 @@ def allowances_table(allowances: Sequence[Allowance], units: Units = _IN_RHO) ->
         ]
         for each in allowances
     ]
-    return _table(["dataset", f"allowed{unit}", f"spent{unit}", f"left{unit}"], rows)
+    return text_table(["dataset", f"allowed{unit}", f"spent{unit}", f"left{unit}"], rows)
 
 
 def _unit_of(units: Sequence[str]) -> tuple[str, Told]:
@@ -209,27 +207,4 @@ def _given(number: PerItem | None) -> str | None:
 
 def _facts(facts: Mapping[str, object]) -> str:
     """A fact in a row, without those that are None."""
-    return _table([], [[_cell(name), _cell(fact)] for name, fact in facts.items() if fact is not None])
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[Cell]], *, indent: str = "") -> str:
-    """The text of a table: columns are as wide as their widest cell, and two blanks apart."""
-    is_right = [right for _, right in rows[0]] if rows else [False] * len(header)
-    head = [[(printable(name), right) for name, right in zip(header, is_right, strict=True)]] if header else []
-    cells = [*head, *rows]
-    widths = [max(_width(row[place][0]) for row in cells) for place in range(len(is_right))] if cells else []
-    return "\n".join(
-        (indent + "  ".join(_padded(cell, width) for cell, width in zip(row, widths, strict=True))).rstrip()
-        for row in cells
-    )
-
-
-def _padded(cell: Cell, width: int) -> str:
-    text, is_right = cell
-    blanks = " " * (width - _width(text))
-    return blanks + text if is_right else text + blanks
-
-
-def _width(text: str) -> int:
-    """The number of a terminal's columns that a text fills."""
-    return sum(0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in "WF") for each in text)
+    return text_table([], [[_cell(name), _cell(fact)] for name, fact in facts.items() if fact is not None])
