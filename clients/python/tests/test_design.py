@@ -48,6 +48,13 @@ def frames() -> list[Any]:
     return [columns, pd.DataFrame(ROWS), pd.DataFrame(ROWS).convert_dtypes(), pl.DataFrame(ROWS), pa.table(columns)]
 
 
+def test_the_numbers_of_a_one_hot_feature_have_known_places() -> None:
+    """Beside numbers, vectors and other one-hot features."""
+    given = [feature("age"), vector("sketch"), one_hot("town"), one_hot(col("age").bins([0, 18, 65, 120]))]
+    assert Design(given, COLUMNS | SKETCHES).one_hots == [slice(3, 5), slice(5, 8)]
+    assert Design([feature("age")], COLUMNS).one_hots == []
+
+
 @pytest.mark.parametrize("place", range(5))
 def test_products_of_its_columns_are_the_moments_of_the_service(place: int) -> None:
     """Missing values, bounds, categories that are not declared, and both ends of bins; to the service's rounding."""

@@ -6,7 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparing import APIConnectionError, Client, InvalidRequestError, col, count, feature, fold, one_hot, own, predict
+from sparing import (
+    APIConnectionError,
+    Client,
+    InvalidRequestError,
+    col,
+    count,
+    dbapi,
+    feature,
+    fold,
+    one_hot,
+    own,
+    predict,
+)
 from sparing.learn import LinearRegression, LogisticRegression
 from sparing.testing import FakeService
 
@@ -139,6 +151,7 @@ def test_a_linear_regression_is_one_query(fake: FakeService, client: Client) -> 
     assert through_zero.intercept_ == 0
 
 
+@pytest.mark.filterwarnings("ignore:The descent has not settled")
 def test_individuals_are_those_of_a_condition_with_a_target(fake: FakeService, client: Client) -> None:
     """Both conditions are in every query; bins are classes, and without an intercept none is fitted."""
     target = col("age").bins([0, 50, 100])
@@ -214,7 +227,9 @@ def test_a_plan_states_what_a_fit_costs(fake: FakeService, client: Client) -> No
     plan = given.plan(club, where=col("age") > 40)
     assert plan.gradient is not None
     assert (plan.gradient.dimension, plan.gradient.l2_clip) == (6, 0.5)
-    assert given.fit(club, where=col("age") > 40).history_[0].answer.sigma == plan.gradient.sigma
+    with pytest.warns(dbapi.Warning, match="has not settled"):
+        given.fit(club, where=col("age") > 40)
+    assert given.history_[0].answer.sigma == plan.gradient.sigma
     plan = LinearRegression(FEATURES, "score").plan(club, share=0.2)
     assert (plan.steps, plan.gradient, plan.moments.dimension) == (0, None, 10)
     assert 0.19 < plan.worst_case_share <= 0.2
@@ -225,7 +240,9 @@ def test_where_noise_hides_the_moments_the_natural_clip_is_taken() -> None:
     with FakeService() as fake:
         fake.add_dataset("club", TABLES, rows={"people": rows_of(PEOPLE)[:3]}, rho=1)
         fake.answer([-5, 0, 0, -5, 0, -9])
-        model = LogisticRegression(FEATURES, "member", max_iter=1).fit(fake.client().dataset("club"))
+        model = LogisticRegression(FEATURES, "member", max_iter=1)
+        with pytest.warns(dbapi.Warning, match="Noise hides all 3 directions"):
+            model.fit(fake.client().dataset("club"))
         assert "per_individual" not in fake.queries[1]
         assert np.isfinite(model.coef_).all()
 
@@ -307,6 +324,7 @@ def test_a_binary_model_is_judged_by_one_count(fake: FakeService, client: Client
     assert abs(found.calibration[:, 1].sum() - member.sum()) < 50
 
 
+@pytest.mark.filterwarnings("ignore:The descent has not settled")
 @pytest.mark.parametrize("shift", [0.0, 3.5, 6.0], ids=["half", "five per cent", "half a per cent"])
 def test_the_area_of_a_rare_target_is_not_that_of_one_bin(shift: float) -> None:
     """The model's log-odds lie close together, far from 0; bins are where they are, and there is an edge at 0."""
@@ -358,6 +376,7 @@ def test_a_model_that_cannot_be_judged_says_so(client: Client) -> None:
         binned.evaluate(club, bins=5)
 
 
+@pytest.mark.filterwarnings("ignore:The descent has not settled")
 async def test_an_asynchronous_client_fits_and_judges_alike(fake: FakeService) -> None:
     """The queries and their keys are the same; the other kind of client is refused."""
     key = fake.add_analyst(allowance_rho=4000)
@@ -389,6 +408,7 @@ EVENTS: dict[str, Any] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:The descent has not settled")
 def test_own_events_are_features_that_the_service_alone_works_out() -> None:
     """A fit and its judgement need no frame; a prediction of a frame says what to ask instead."""
     visits = [{"person_id": n, "minutes": 30} for n in range(COUNT) for _ in range(n % 5)]

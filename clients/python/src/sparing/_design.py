@@ -5,6 +5,7 @@ Numbers are clipped to their declared bounds, as in an upload, and a missing num
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,13 @@ class Design:
     def matrix(self, frame: Frame) -> Doubles:
         """The features (rows, numbers) of a frame's rows. Raises ValueError for a missing number without a fill."""
         return np.hstack([_part(each, self.columns)(frame) for each in self.features])
+
+    @property
+    def one_hots(self) -> list[slice]:
+        """The places of each one-hot feature's numbers, which add up to 1 for everybody with one of the values."""
+        ends = list(accumulate((_size(each, self.columns) for each in self.features), initial=0))
+        parts = zip(self.features, pairwise(ends), strict=True)
+        return [slice(*part) for each, part in parts if "one_hot" in each.json]
 
 
 def individuals_of(tables: Mapping[str, Any]) -> Columns:
@@ -125,6 +133,13 @@ def _text(value: object) -> str:
     """The text by which categories are compared; whole doubles count as integers, and booleans of numpy as Python's."""
     value = value.item() if hasattr(value, "item") else value
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _size(given: Feature, columns: Columns) -> int:
+    """The number of a feature's numbers."""
+    if "one_hot" in given.json:
+        return len(levels_of(given.json["one_hot"], columns).names)
+    return int(_declared(str(given.json["vector"]), columns)["length"]) if "vector" in given.json else 1
 
 
 def _part(given: Feature, columns: Columns) -> Callable[[Frame], Doubles]:

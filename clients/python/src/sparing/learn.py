@@ -13,35 +13,46 @@ else follows from the answers and costs nothing. docs/learning.md tells how a st
 """
 
 import inspect
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, floor, log2, sqrt
+from math import floor, log2, sqrt
 from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparing import dbapi
 from sparing._answers import Answer
 from sparing._asked_queries import Asked, Builder, Source, answered, answered_async
 from sparing._builder import AsyncDatasetQueries, DatasetQueries
+from sparing._combine import noise_variance
 from sparing._design import Design, Doubles, individuals_of, levels_of
 from sparing._evaluation import Evaluation, evaluation_of_bins, evaluation_of_counts
 from sparing._expressions import Column, Condition, Group, Value
+from sparing._fit_errors import Coefficient, LeastSquares, Spread, Summary, drift, floor_of, last_steps, raised_in
 from sparing._frames import Frame
 from sparing._learning_items import AnyFeature, Loss, as_feature, feature, predict
 from sparing._models import Dataset, Preview
 from sparing._query import key_json
 
-__all__ = ["Evaluation", "FitPlan", "LinearRegression", "LogisticRegression", "Step"]
+__all__ = [
+    "Coefficient",
+    "Evaluation",
+    "FitPlan",
+    "LinearRegression",
+    "LogisticRegression",
+    "Spread",
+    "Step",
+    "Summary",
+]
 
 STEPS_MAX: Final = 11
 """The default number of steps; with the moments, a fit then asks twelve queries."""
 _BINS_MIN: Final = 4
 _LOG_ODDS_MAX, _DEVIATION_MIN, _BEYOND = 32.0, 2.0**-6, 64.0
 """The service's bound on log-odds, the least deviation for which bins are made, and the outermost edge of bins."""
-_AVERAGED: Final = 4
-"""The result is the mean of the parameters over the last quarter of the steps."""
 _PARAMETER_STEP: Final = 2.0**-20
 """The step to which parameters are rounded, so that a repeated fit asks the same queries even if last digits differ."""
 
@@ -77,6 +88,7 @@ class _LinearModel(ABC):
     n_individuals_: float
     feature_names_in_: Any
     moments_: Answer
+    n_eigenvalues_raised_: int
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002, FBT001, FBT002 - as in scikit-learn
         """The arguments of the constructor by name."""
@@ -95,12 +107,24 @@ class _LinearModel(ABC):
         told = [f"{name}={value!r}" for name, value in self.get_params().items()]
         if hasattr(self, "coef_") and not self.coverage_certified_:
             told.append("coverage_certified_=False")
+        if hasattr(self, "coef_") and self.caveats_:
+            told.append(f"caveats_={list(self.caveats_)}")
         return f"{type(self).__name__}({', '.join(told)})"
 
     @property
     def coverage_certified_(self) -> bool:
         """Tell whether coverage is certified for every answer that the fit is made from."""
         return all(answer.coverage_certified for answer in self._answers)
+
+    @property
+    def caveats_(self) -> tuple[str, ...]:
+        """Sentences on why the fit may be noise, which `fit` also gives as warnings; empty for an ordinary fit."""
+        hidden, whole = self.n_eigenvalues_raised_, self._directions
+        if not hidden:
+            return ()
+        if hidden == whole:
+            return (f"Noise hides all {whole} directions of the features: the coefficients are noise.",)
+        return (f"Noise hides {hidden} of {whole} directions of the features: coefficients along them are too small.",)
 
     @property
     def _answers(self) -> Sequence[Answer]:
@@ -134,6 +158,9 @@ class _LinearModel(ABC):
             run: a name that makes the idempotency keys `run-0`, `run-1` and so on. If a fit broke off, repeat it with
                 the same name: it gets the stored answers at no charge, and goes on.
 
+        Warns:
+            sparing.dbapi.Warning: for each of `caveats_`.
+
         Raises:
             InvalidRequestError: the service does not accept a query, and `errors` name the feature; or `run` was used
                 for another fit.
@@ -143,6 +170,7 @@ class _LinearModel(ABC):
             raise TypeError(f"fit takes client.dataset(name) of a Client, not {dataset!r}")
         self._begin(dataset.describe())
         answered(self._asked(Source(query=dataset.query, where=where, share=share)), run)
+        self._warn()
         return self
 
     async def fit_async(
@@ -158,7 +186,12 @@ class _LinearModel(ABC):
             raise TypeError(f"fit_async takes client.dataset(name) of an AsyncClient, not {dataset!r}")
         self._begin(await dataset.describe())
         await answered_async(self._asked(Source(query=dataset.query, where=where, share=share)), run)
+        self._warn()
         return self
+
+    def _warn(self) -> None:
+        for words in self.caveats_:
+            warnings.warn(words, dbapi.Warning, stacklevel=3)
 
     @abstractmethod
     def _asked(self, source: Source[Builder]) -> Asked[Builder, None]:
@@ -182,13 +215,29 @@ class _LinearModel(ABC):
     def _target_value(self) -> Value:
         """The target as a value, which is NULL for an individual without a target."""
 
-    def _solved(self, moments: Doubles, sigma: float) -> Doubles:
-        """The inverse of a matrix (d, d) of moments, whose eigenvalues are first raised to at least 2 sigma sqrt(d).
+    @property
+    def _labels(self) -> list[Mapping[str, object]]:
+        """The label of each coefficient of one row, the intercept's last. Raises ValueError before a fit."""
+        if not hasattr(self, "coef_"):
+            raise ValueError("fit the model first")
+        names = range(self.n_features_in_) if self.feature_names_in_ is None else self.feature_names_in_.tolist()
+        return [{"feature": name} for name in (*names, *(["intercept"] if self.fit_intercept else []))]
 
-        A symmetric matrix of independent noise with this sigma in each entry has eigenvalues up to about this bound.
-        """
-        eigenvalues, vectors = np.linalg.eigh(moments)
-        floored = np.maximum(eigenvalues, 2 * sigma * sqrt(len(moments)))
+    @property
+    def _own(self) -> list[int]:
+        """The places of the fitted features in the moments; the intercept's is the last."""
+        return [*range(self.n_features_in_), *([-1] if self.fit_intercept else [])]
+
+    @property
+    def _own_moments(self) -> Doubles:
+        """The noisy moments (d, d) of the fitted features."""
+        found: Doubles = self.moments_.matrix[np.ix_(self._own, self._own)]
+        return found
+
+    def _solved(self) -> Doubles:
+        """The inverse (d, d) of the moments of the fitted features, whose eigenvalues are first raised to the floor."""
+        eigenvalues, vectors = np.linalg.eigh(self._own_moments)
+        floored = np.maximum(eigenvalues, floor_of(len(eigenvalues), self.moments_.sigmas[0]))
         found: Doubles = (vectors / floored) @ vectors.T
         return found
 
@@ -198,6 +247,9 @@ class _LinearModel(ABC):
         self.n_individuals_ = float(answer.matrix[-1, -1])
         names = answer.axes[-1]["select"][0].get("features")  # type: ignore[index]
         self.feature_names_in_ = None if names is None else np.array(names[:size], dtype=object)
+        ones = [*self._design.one_hots, *([slice(size, size + 1)] if self.fit_intercept else [])]
+        found = raised_in(self._own_moments, answer.sigmas[0], ones)
+        self.n_eigenvalues_raised_, self._directions = found
 
     def _keep(self, parameters: Doubles) -> None:
         """Set the coefficients and the intercept; the intercept is the last of the parameters, if there is one."""
@@ -215,6 +267,8 @@ class LinearRegression(_LinearModel):
         n_individuals_: the number of individuals that were counted, with noise.
         feature_names_in_: the name of each feature; None above 1,000 features.
         moments_: the answer to the query.
+        n_eigenvalues_raised_: the number of eigenvalues of the moments that were raised to the size of the noise. That
+            one-hot features add up to the intercept or to each other is known, and not counted.
     """
 
     def __init__(
@@ -245,6 +299,37 @@ class LinearRegression(_LinearModel):
         """The predicted number for each row of a frame."""
         return self.decision_function(frame)
 
+    def summary(self, confidence: float = 0.95) -> Summary:
+        """The coefficients with standard errors and intervals, of the noise alone and for the population.
+
+        No interval is stated where an eigenvalue of the moments was raised, and none for the population where people
+        may be missing or shortened; `notes` then say so. Numbers count as the service has them, within their declared
+        bounds.
+
+        Args:
+            confidence: the probability with which each interval by itself holds its coefficient.
+
+        Raises:
+            ValueError: the model is not fitted, or the confidence not above 0 and below 1.
+        """
+        labels, answer, size = self._labels, self.moments_, self.n_features_in_
+        fit = LeastSquares(
+            moments=self._own_moments,
+            products=answer.matrix[self._own, size],
+            squares=float(answer.matrix[size, size]),
+            count=self.n_individuals_,
+            variance=noise_variance(answer),
+            floor=floor_of(len(self._own), answer.sigmas[0]),
+            parameters=np.append(self.coef_, self.intercept_) if self.fit_intercept else self.coef_,
+        )
+        return fit.summary(
+            labels,
+            confidence,
+            has_laplace=answer.has_laplace,
+            coverage_certified=self.coverage_certified_,
+            notes=(*self.caveats_, *answer.missing),
+        )
+
     @property
     def _target_value(self) -> Value:
         return self.target if isinstance(self.target, Value) else Column(self.target)
@@ -254,9 +339,7 @@ class LinearRegression(_LinearModel):
         matrix = answer.matrix
         size = len(matrix) - 2
         self._describe(answer, size)
-        own = [*range(size), *([size + 1] if self.fit_intercept else [])]
-        inverse = self._solved(matrix[np.ix_(own, own)], answer.sigmas[0])
-        self._keep(inverse @ matrix[own, size])
+        self._keep(self._solved() @ matrix[self._own, size])
 
     def _asking(self, source: Source[Builder]) -> Builder:
         listed = [*self._listed, feature(self.target)]
@@ -273,10 +356,44 @@ class LogisticRegression(_LinearModel):
         n_individuals_: the number of individuals that were counted, with noise.
         feature_names_in_: the name of each feature; None above 1,000 features.
         moments_: the answer to the query of moments.
+        n_eigenvalues_raised_: as of a linear regression.
+        has_settled_: false if the last steps moved log-odds by more than noise would, and by more than 0.1.
         history_: the steps so far, even if a fit broke off.
     """
 
     classes_: Any
+    _moved: float | None
+
+    @property
+    def has_settled_(self) -> bool:
+        """Tell whether more steps would move the result little, as far as noise shows (`sparing._fit_errors.drift`)."""
+        return self._moved is None
+
+    @property
+    def caveats_(self) -> tuple[str, ...]:
+        """Sentences on why the fit may be noise or unfinished; `fit` also gives them as warnings."""
+        if self._moved is None:
+            return super().caveats_
+        last = last_steps(self.max_iter)
+        steps = f"its last {last} steps" if last > 1 else "its last step"
+        words = f"The descent has not settled: {steps} moved log-odds by {self._moved:.2g}. Give it more by max_iter."
+        return (*super().caveats_, words)
+
+    def summary(self) -> Summary:
+        """The coefficients, without errors and intervals: none has been measured for a descent.
+
+        Raises ValueError before a fit.
+        """
+        labels = self._labels
+        if self._rows > 1:
+            labels = [{"class": name, **label} for name in self.classes_ for label in labels]
+        values = (np.column_stack([self.coef_, self.intercept_]) if self.fit_intercept else self.coef_).ravel().tolist()
+        words = "No interval: those of logistic regressions are not measured."
+        return Summary(
+            rows=tuple(Coefficient(label=label, value=value) for label, value in zip(labels, values, strict=True)),
+            n_individuals=self.n_individuals_,
+            notes=(*self.caveats_, *dict.fromkeys(said for each in self._answers for said in each.missing), words),
+        )
 
     @property
     def _answers(self) -> Sequence[Answer]:
@@ -324,18 +441,20 @@ class LogisticRegression(_LinearModel):
         matrix = answer.matrix
         self._describe(answer, len(matrix) - 1)
         clip = self._clip_of(matrix) if self.l2_clip is None else self.l2_clip
-        matrix = matrix if self.fit_intercept else matrix[:-1, :-1]
         # The curvature is at most the moments / 4, of several classes / 2 (Boehning 1992). So steps of less than twice
         # the inverse lower the loss; the curvature is mostly lower, and one and a half times the inverse is faster.
-        direction = (3 if self._rows > 1 else 6) * self._solved(matrix, answer.sigmas[0])
-        at = np.zeros((self._rows, len(matrix))) if self._rows > 1 else np.zeros(len(matrix))
+        direction = (3 if self._rows > 1 else 6) * self._solved()
+        at = np.zeros((self._rows, len(direction))) if self._rows > 1 else np.zeros(len(direction))
         path = []
         for _ in range(self.max_iter):
             answer = yield self._gradient(source, at, clip)
             self.history_.append(Step(parameters=at, answer=answer))
             at = np.round((at - answer.matrix @ direction) / _PARAMETER_STEP) * _PARAMETER_STEP
             path.append(at)
-        self._keep(np.atleast_2d(np.mean(path[-ceil(self.max_iter / _AVERAGED) :], axis=0)))
+        last = last_steps(self.max_iter)
+        self._keep(np.atleast_2d(np.mean(path[-last:], axis=0)))
+        gradients = np.array([np.atleast_2d(step.answer.matrix) for step in self.history_[-last:]])
+        self._moved = drift(gradients, noise_variance(answer), direction, self._own_moments, self.n_individuals_)
 
     def predict_proba(self, frame: Frame) -> Doubles:
         """The probability of each class, in the order of `classes_`, for each row of a frame."""
