@@ -254,8 +254,16 @@ def test_directions_below_the_floor_are_hidden() -> None:
     ("answer", "hidden", "words"),
     [
         # The upper triangle of level, score and intercept, or of level and intercept.
-        ([0.5, 0, 0, 100, 5, 1000], 1, "Noise hides 1 of 2 directions of the features: coefficients along them are"),
-        ([0.5, 0, 0, 1000, 5, 0.1], 2, "Noise hides all 2 directions of the features: the coefficients are noise."),
+        (
+            [0.5, 0, 0, 100, 5, 1000],
+            1,
+            "No more than noise is seen along 1 of 2 directions of the features: coefficients along",
+        ),
+        (
+            [0.5, 0, 0, 1000, 5, 0.1],
+            2,
+            "No more than noise is seen along all 2 directions of the features: this fit is noise.",
+        ),
     ],
     ids=["some", "all"],
 )
@@ -281,7 +289,7 @@ async def test_an_asynchronous_fit_that_is_noise_says_so() -> None:
         fake.add_dataset("club", TABLES, rows={"people": PEOPLE[:143]}, epsilon=0.1, delta="1e-5", capacity=143)
         model = LogisticRegression(["level"], "member")
         async with fake.async_client() as client:
-            with pytest.warns(dbapi.Warning, match="Noise hides all 2 directions") as found:
+            with pytest.warns(dbapi.Warning, match="No more than noise is seen along all 2 directions") as found:
                 await model.fit_async(client.dataset("club"), share=0.5)
     assert [Path(each.filename).name for each in found] == [Path(__file__).name]
 

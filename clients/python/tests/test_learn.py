@@ -241,7 +241,7 @@ def test_where_noise_hides_the_moments_the_natural_clip_is_taken() -> None:
         fake.add_dataset("club", TABLES, rows={"people": rows_of(PEOPLE)[:3]}, rho=1)
         fake.answer([-5, 0, 0, -5, 0, -9])
         model = LogisticRegression(FEATURES, "member", max_iter=1)
-        with pytest.warns(dbapi.Warning, match="Noise hides all 3 directions"):
+        with pytest.warns(dbapi.Warning, match="No more than noise is seen along all 3 directions"):
             model.fit(fake.client().dataset("club"))
         assert "per_individual" not in fake.queries[1]
         assert np.isfinite(model.coef_).all()

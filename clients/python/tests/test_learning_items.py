@@ -21,6 +21,7 @@ from sparing import (
     one_hot,
     own,
     predict,
+    scaled,
     vector,
 )
 from sparing._labels import Labels
@@ -60,6 +61,40 @@ def client() -> Iterator[Client]:
 def asked(client: Client, item: Any, **more: Any) -> Answer:
     """An answer that everybody can afford."""
     return client.queries.ask(dataset="club", select=item, sigma=1, **more)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "expected"),
+    [
+        (0, 128, (col("age") - 64) * 0.015625),
+        (-1, 2, (col("age") - 0.5) * (1 / 1.5)),
+        (-0.25, 0.25, (col("age") - 0) * 4.0),
+    ],
+    ids=str,
+)
+def test_a_scaled_column_is_at_most_one(lower: float, upper: float, expected: Any) -> None:
+    """From -1 at the lower bound to 1 at the upper one, as a value for features and targets."""
+    tables = {"people": {"kind": "individuals", "key": "id", "columns": {"age": {"type": "real"}}}}
+    tables["people"]["columns"]["age"] |= {"lower": lower, "upper": upper}  # type: ignore[index]
+    with FakeService() as fake:
+        fake.add_dataset(
+            "club", tables, rows={"people": [{"id": 1, "age": lower}, {"id": 2, "age": upper}]}, rho=10_000
+        )
+        club = fake.client().dataset("club")
+        value = scaled("age", club.describe())
+        assert value.json == expected.json
+        found = club.query().moments([value], intercept=True).noise(sigma=1).run().matrix
+    assert np.allclose(found, [[2, 0], [0, 2]], atol=1e-3)
+
+
+def test_a_column_without_bounds_is_not_scaled(client: Client) -> None:
+    """Nor one that is not declared."""
+    club = client.dataset("club").describe()
+    for name in ("town", "member"):
+        with pytest.raises(ValueError, match=f"'{name}' is no number between two declared bounds"):
+            scaled(name, club)
+    with pytest.raises(ValueError, match="the table of individuals has no column 'agge'"):
+        scaled("agge", club)
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,8 @@ def test_the_process_remembers_some_hashes(monkeypatch: pytest.MonkeyPatch) -> N
     assert ("club", "b") not in known
 
 
+@pytest.mark.filterwarnings("ignore:No more than noise")
+@pytest.mark.filterwarnings("ignore:The descent has not settled")
 def test_a_fit_with_many_parameters_is_run_again_without_a_charge(fake: FakeService) -> None:
     """Its steps go as arrays, and by their hashes when it is run again."""
     client = fake.client()
@@ -208,6 +210,8 @@ def test_the_fake_reads_the_npz_of_the_client_alone() -> None:
     assert json_in(b"PK nothing") is None
 
 
+@pytest.mark.filterwarnings("ignore:No more than noise")
+@pytest.mark.filterwarnings("ignore:The descent has not settled")
 def test_a_model_of_vectors_is_judged_by_arrays_and_hashes(fake: FakeService) -> None:
     """A model of several classes, fitted and evaluated through vectors of more numbers than JSON is sent with."""
     rng, columns = np.random.default_rng(5), {"image": {"type": "vector", "length": 400, "lower": 0, "upper": 15}}

@@ -53,7 +53,7 @@ from sparing._expressions import (
 )
 from sparing._histograms import ConsistentHistogram, Quantile, consistent_histogram
 from sparing._infer import infer_schema
-from sparing._learning_items import Feature, feature, fold, gradient, moments, one_hot, own, predict, vector
+from sparing._learning_items import Feature, feature, fold, gradient, moments, one_hot, own, predict, scaled, vector
 from sparing._margins import ConsistentTables, consistent_tables
 from sparing._models import (
     ActiveShare,
@@ -196,6 +196,7 @@ __all__ = [
     "quantile",
     "ratio",
     "ratios",
+    "scaled",
     "stddev",
     "sum_",
     "variance",

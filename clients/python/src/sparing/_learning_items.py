@@ -3,12 +3,13 @@
 They only build JSON, which the service checks.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from typing import Literal as Word
 
 from sparing._expressions import Column, Condition, Exact, Group, Item, Value, plain
+from sparing._models import Dataset
 from sparing._query import GroupKey, key_json
 
 Link = Word["logistic", "softmax", "identity"]
@@ -35,6 +36,31 @@ def feature(value: str | Value, fill: Exact | None = None) -> Feature:
     """
     of = value if isinstance(value, Value) else Column(value)
     return Feature({"of": of.json} if fill is None else {"of": of.json, "fill": plain(fill)})
+
+
+def scaled(column: str, dataset: Dataset) -> Value:
+    """The number of a column, brought from its declared bounds to -1 and 1 by a line; it reads public bounds alone.
+
+    It is a value for a feature, `feature(scaled("age", shop), fill=0)`, or for the target of a linear regression: all
+    of one size, as moments and gradients need them (docs/learning.md).
+
+    Args:
+        column: an integer or real column of the table of individuals.
+        dataset: the dataset with its schema, `client.dataset(name).describe()`.
+
+    Raises:
+        ValueError: the column is not declared, is of another type, or its bounds are equal.
+    """
+    tables: Mapping[str, Any] = dataset.tables
+    columns = next(table["columns"] for table in tables.values() if table["kind"] == "individuals")
+    if column not in columns:
+        raise ValueError(f"the table of individuals has no column {column!r}")
+    declared = columns[column]
+    if declared["type"] not in ("integer", "real") or not declared["lower"] < declared["upper"]:
+        raise ValueError(f"{column!r} is no number between two declared bounds: {declared}")
+    middle: float = (declared["lower"] + declared["upper"]) / 2
+    half: float = (declared["upper"] - declared["lower"]) / 2
+    return (Column(column) - (int(middle) if middle.is_integer() else middle)) * (1 / half)
 
 
 def one_hot(key: GroupKey) -> Feature:

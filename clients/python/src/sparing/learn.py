@@ -123,8 +123,9 @@ class _LinearModel(ABC):
         if not hidden:
             return ()
         if hidden == whole:
-            return (f"Noise hides all {whole} directions of the features: the coefficients are noise.",)
-        return (f"Noise hides {hidden} of {whole} directions of the features: coefficients along them are too small.",)
+            return (f"No more than noise is seen along all {whole} directions of the features: this fit is noise.",)
+        seen = f"No more than noise is seen along {hidden} of {whole} directions of the features"
+        return (f"{seen}: coefficients along them are too small.",)
 
     @property
     def _answers(self) -> Sequence[Answer]:
