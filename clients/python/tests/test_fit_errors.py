@@ -73,7 +73,7 @@ def least_squares(moments: Any, products: Any, squares: float, count: float, sig
 def summary_of(fit: LeastSquares) -> Summary:
     """The summary of a fit of which nothing else is to be said."""
     labels = [{"feature": place} for place in range(len(fit.parameters))]
-    return fit.summary(labels, 0.95, has_laplace=False, coverage_certified=True, notes=())
+    return fit.summary(labels, 0.95, coverage_certified=True, notes=())
 
 
 # Errors of coefficients

@@ -13,8 +13,7 @@ import numpy as np
 
 from sparing._answers import Interval
 from sparing._design import Doubles
-from sparing._laplace_sums import noise_quantile
-from sparing._normal import chi_square_tail
+from sparing._normal import chi_square_tail, two_sided_quantile
 from sparing._printable import printable
 from sparing._rounding import rounded
 from sparing._text_tables import Cell, text_table
@@ -124,7 +123,7 @@ def drift(gradients: Doubles, variance: float, direction: Doubles, moments: Doub
     A step is x' = x - D (H x + e), where x is the distance from the parameters at which the gradient is 0, D the step
     matrix, H the curvature, and e the noise, of variance s^2. Let D H = a I, as for a curvature proportional to the
     moments; by the choice of D, a is at most 3/2. A descent has settled once x has its stationary law, with the mean 0
-    and in each direction the variance d^2 s^2 / (a (2 - a)), where d is the step. As the sum of the last q released
+    and in each direction the variance D^2 s^2 / (a (2 - a)). As the sum of the last q released
     gradients is D^-1 (x_{T-q} - x_T), its variance is then
 
         2 s^2 (1 - (1 - a)^q) / (a (2 - a)) <= max(q, 4) s^2.
@@ -133,7 +132,7 @@ def drift(gradients: Doubles, variance: float, direction: Doubles, moments: Doub
     The descent has not settled if such a length has a chance below 0.001, and if the same steps together moved the
     log-odds by more than 0.1 in root mean square over the individuals, which is 1/40 of a probability. Without noise,
     eleven steps towards a rate of 0.05 move by 0.013 in the end and are 0.01 off; towards 0.02 they move by 0.1 and are
-    0.2 off, and towards 0.01 they are 0.6 off. Laplace noise is taken for normal noise of the same variance.
+    0.2 off, and towards 0.01 they are 0.6 off.
 
     Args:
         gradients: the released gradients of the last q steps, (q, rows, d).
@@ -203,7 +202,6 @@ class LeastSquares:
         labels: Sequence[Mapping[str, object]],
         confidence: float,
         *,
-        has_laplace: bool,
         coverage_certified: bool,
         notes: Sequence[str],
     ) -> Summary:
@@ -211,7 +209,7 @@ class LeastSquares:
 
         Raises ValueError for a confidence not above 0 and below 1.
         """
-        quantile = noise_quantile(confidence, has_laplace=has_laplace)
+        quantile = two_sided_quantile(confidence)
         noise: Doubles = np.full(len(self.parameters), np.nan)
         whole, residual = noise, None
         if np.linalg.eigvalsh(self.moments)[0] < self.floor:

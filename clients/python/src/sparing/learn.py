@@ -324,11 +324,7 @@ class LinearRegression(_LinearModel):
             parameters=np.append(self.coef_, self.intercept_) if self.fit_intercept else self.coef_,
         )
         return fit.summary(
-            labels,
-            confidence,
-            has_laplace=answer.has_laplace,
-            coverage_certified=self.coverage_certified_,
-            notes=(*self.caveats_, *answer.missing),
+            labels, confidence, coverage_certified=self.coverage_certified_, notes=(*self.caveats_, *answer.missing)
         )
 
     @property
