@@ -18,7 +18,7 @@ from sparing._printable import printable
 from sparing._rounding import rounded
 from sparing._text_tables import Cell, text_table
 
-AVERAGED: Final = 4
+_AVERAGED: Final = 4
 """The result of a descent is the mean of the parameters over the last quarter of the steps."""
 _MOVED_MAX: Final = 0.1
 """The largest root mean square change of log-odds in the last steps of a settled descent: 1/40 in probability."""
@@ -59,8 +59,8 @@ class Summary:
     Intervals of the noise are about the data that was counted. Those of the population also cover the sampling of the
     individuals, if these are independent, the mean of the target is linear in the features, and the residuals have the
     same variance everywhere. Both are by the delta method, for noise that is small beside the moments: in simulations
-    95 % intervals of the noise held 94 % or more if the least eigenvalue of the moments was at least twice the floor of
-    `floor_of`, and from 84 % on at the floor itself.
+    95 % intervals of the noise held 94 % or more where the least eigenvalue of the moments without noise was at least
+    twice `floor_of`, and 84 % or more at the floor itself.
     """
 
     rows: tuple[Coefficient, ...]
@@ -123,8 +123,8 @@ def drift(gradients: Doubles, variance: float, direction: Doubles, moments: Doub
     A step is x' = x - D (H x + e), where x is the distance from the parameters at which the gradient is 0, D the step
     matrix, H the curvature, and e the noise, of variance s^2. Let D H = a I, as for a curvature proportional to the
     moments; by the choice of D, a is at most 3/2. A descent has settled once x has its stationary law, with the mean 0
-    and in each direction the variance D^2 s^2 / (a (2 - a)). As the sum of the last q released
-    gradients is D^-1 (x_{T-q} - x_T), its variance is then
+    and in each direction the variance D^2 s^2 / (a (2 - a)). As the sum of the last q released gradients is
+    D^-1 (x_{T-q} - x_T), its variance is then
 
         2 s^2 (1 - (1 - a)^q) / (a (2 - a)) <= max(q, 4) s^2.
 
@@ -150,7 +150,7 @@ def drift(gradients: Doubles, variance: float, direction: Doubles, moments: Doub
 
 def last_steps(steps: int) -> int:
     """The number of last steps whose parameters are averaged."""
-    return ceil(steps / AVERAGED)
+    return ceil(steps / _AVERAGED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
