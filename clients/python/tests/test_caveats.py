@@ -227,7 +227,6 @@ def test_a_quantile_within_a_full_bin_is_said_to_be_interpolated(precise: Any) -
     assert precise.quantile("age", 0.5).noise(rho=5).run().caveats == ()
 
 
-@pytest.mark.filterwarnings("ignore:No more than noise is seen along 1 of 2")
 def test_a_model_says_that_people_may_be_missing(fake: FakeService) -> None:
     """By a member, and where they may by its text."""
     people = fake.client().dataset("shop")

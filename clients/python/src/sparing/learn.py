@@ -118,7 +118,7 @@ class _LinearModel(ABC):
 
     @property
     def caveats_(self) -> tuple[str, ...]:
-        """Sentences on why the fit may be noise, which `fit` also gives as warnings; empty for an ordinary fit."""
+        """Sentences on directions that noise hides; `fit` warns if it hides all of them."""
         hidden, whole = self.n_eigenvalues_raised_, self._directions
         if not hidden:
             return ()
@@ -160,7 +160,7 @@ class _LinearModel(ABC):
                 the same name: it gets the stored answers at no charge, and goes on.
 
         Warns:
-            sparing.dbapi.Warning: for each of `caveats_`.
+            sparing.dbapi.Warning: noise hides all directions of the features, or the descent has not settled.
 
         Raises:
             InvalidRequestError: the service does not accept a query, and `errors` name the feature; or `run` was used
@@ -191,7 +191,9 @@ class _LinearModel(ABC):
         return self
 
     def _warn(self) -> None:
-        for words in self.caveats_:
+        """Warn of the caveats, apart from directions that are hidden beside others: that is usual, and costs little."""
+        is_usual = 0 < self.n_eigenvalues_raised_ < self._directions
+        for words in self.caveats_[is_usual:]:
             warnings.warn(words, dbapi.Warning, stacklevel=3)
 
     @abstractmethod
@@ -368,7 +370,7 @@ class LogisticRegression(_LinearModel):
 
     @property
     def caveats_(self) -> tuple[str, ...]:
-        """Sentences on why the fit may be noise or unfinished; `fit` also gives them as warnings."""
+        """Sentences on directions that noise hides, and on a descent that has not settled, of which `fit` warns too."""
         if self._moved is None:
             return super().caveats_
         last = last_steps(self.max_iter)
