@@ -6,14 +6,12 @@ import pytest
 
 import service
 from service.files import folder_of
-from service.settings.settings import Settings
 from tests.architecture.source import ROOT
 
 
 def test_a_clone_has_its_folders_beside_the_package() -> None:
-    """The migrations by default, and a folder that nobody has made yet."""
+    """The migrations, and a folder that nobody has made yet."""
     assert folder_of("migrations", in_clone="migrations") == ROOT / "migrations"
-    assert Settings.of({}).migrations == ROOT / "migrations"
     assert folder_of("missing", in_clone="clients/missing") == ROOT / "clients" / "missing"
 
 

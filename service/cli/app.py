@@ -106,10 +106,7 @@ def _tell_first_key(home: Path, url: str) -> None:
 
 
 @app.command()
-def migrate(
-    home: Home = None,
-    folder: Annotated[Optional[Path], typer.Option("--from", help="The folder of migrations.")] = None,  # noqa: UP045
-) -> None:
+def migrate(home: Home = None) -> None:
     """Bring the database to the newest schema, and say what was done."""
     from service.run.home import servers_of
     from service.run.lost_database import refuse_to_begin
@@ -118,7 +115,7 @@ def migrate(
     settings = settings_of(home)
     tell = partial(print, flush=True, file=sys.stdout)
     begins = partial(refuse_to_begin, settings.witness)
-    run = partial(run_migrations, folder=folder or settings.migrations, tell=tell, begins=begins)
+    run = partial(run_migrations, tell=tell, begins=begins)
     if settings.database_url is not None:
         run(settings.database_url, wait_s=settings.start_timeout_ms / 1000)
         return

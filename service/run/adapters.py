@@ -85,7 +85,6 @@ def open_adapters(
     with ExitStack() as opened:
         migrate(
             servers.database_url,
-            folder=settings.migrations,
             wait_s=serves * settings.start_timeout_ms / 1000,
             begins=partial(refuse_to_begin, settings.witness),
         )

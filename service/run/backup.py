@@ -92,7 +92,7 @@ def put_back(settings: Settings, source: Path, tell: Tell, *, aside: bool) -> No
     UnknownSchema, DatabaseUnusable, SettingsError.
     """
     stated = _checked(source)
-    check_known(stated["schema"], folder=settings.migrations)
+    check_known(stated["schema"])
     pepper = _fitting_pepper(settings, stated)
     with servers_of(settings) as servers:
         if aside:
@@ -102,7 +102,7 @@ def put_back(settings: Settings, source: Path, tell: Tell, *, aside: bool) -> No
         tell(_PROVEN)
         tell(f"restoring the backup of {stated['made_at']}: {(source / DUMP).stat().st_size:,} bytes")
         restore(servers.database_url, source / DUMP)
-        migrate(servers.database_url, folder=settings.migrations)
+        migrate(servers.database_url)
         with closing(store_of(settings, servers)) as store:
             store.check_pepper(pepper.database_proof)
             for head in stated["datasets"]:

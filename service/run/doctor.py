@@ -127,7 +127,7 @@ def _database(servers: Servers, settings: Settings) -> Iterator[CheckResult]:
         yield _timed("writes", "a durable commit", found.commit_ms, COMMIT_SLOW_MS)
     if found.weak:
         yield CheckResult("durability", f"a crash could forget charges: {', '.join(found.weak)}", "failed")
-    yield _schema(found, settings)
+    yield _schema(found)
     yield from _pepper_and_witness(found, servers, settings)
     try:
         yield CheckResult("backup", f"{program_of('pg_dump', found.major)}")
@@ -135,9 +135,9 @@ def _database(servers: Servers, settings: Settings) -> Iterator[CheckResult]:
         yield CheckResult("backup", str(fault), "warning")
 
 
-def _schema(found: DatabaseCondition, settings: Settings) -> CheckResult:
+def _schema(found: DatabaseCondition) -> CheckResult:
     try:
-        check_known(found.schema, folder=settings.migrations)
+        check_known(found.schema)
     except UnknownSchema as fault:
         return CheckResult("schema", str(fault), "failed")
     return CheckResult("schema", "none yet; the first start makes it" if found.schema is None else found.schema)

@@ -12,7 +12,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import InitSettingsSource, SettingsConfigDict
 
-from service.files import folder_of
 from service.settings.bound_settings import BoundSettings, Milliseconds, Number
 from service.settings.oidc_settings import OidcIssuer, OidcOrigin, OidcRoles
 from service.settings.url_settings import DatabaseUrl, HostAndPort, PlainUrl, RedisUrl
@@ -106,11 +105,6 @@ class Settings(BoundSettings):
         default_factory=lambda read: read["home"] / "witness",
         description="The folder of the witness against restored backups; empty keeps it in the home. "
         "No backup may hold it.",
-    )
-    migrations: Path = Field(
-        validation_alias="SPARING_MIGRATIONS",
-        default_factory=lambda: folder_of("migrations", in_clone="migrations"),
-        description="The folder of migrations; empty takes the one that is installed.",
     )
     upload_bytes_max: Number = Field(
         validation_alias="SPARING_UPLOAD_BYTES_MAX",

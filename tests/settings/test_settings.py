@@ -51,7 +51,7 @@ def test_an_empty_environment_gives_the_defaults() -> None:
     assert empty == Settings.of({}, home=HOME)
     assert (empty.release_slot_ms, empty.request_deadline_ms, empty.metrics_port) == (2, 30_000, None)
     assert (empty.preload, empty.metrics_host, empty.database_url) == (True, "127.0.0.1", None)
-    assert (empty.home, empty.witness, empty.migrations) == (HOME, HOME / "witness", ROOT / "migrations")
+    assert (empty.home, empty.witness) == (HOME, HOME / "witness")
 
 
 def test_only_the_mapping_that_is_given_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_only_the_mapping_that_is_given_is_read(monkeypatch: pytest.MonkeyPatch,
 def test_every_variable_is_read_into_its_field() -> None:
     """Each with a value other than its default."""
     environ = {variable: "7" for variable, field in VARIABLES.items() if "ge" in str(field.metadata)}
-    environ |= {variable: f"/{variable}" for variable in ("SPARING_WITNESS", "SPARING_MIGRATIONS", "SPARING_HOME")}
+    environ |= {variable: f"/{variable}" for variable in ("SPARING_WITNESS", "SPARING_HOME")}
     environ |= {"DATABASE_URL": "postgresql://db", "REDIS_URL": "redis://cache", "SPARING_METRICS_HOST": "::1"}
     environ |= {"SPARING_LOG": "json", "SPARING_RAY_ADDRESS": "10.0.0.1:6379"}
     environ |= OIDC | {"SPARING_OIDC_INDIVIDUAL_CLAIM": "patient", "SPARING_OIDC_TITLE": "the town"}
@@ -80,7 +80,7 @@ def test_every_variable_is_read_into_its_field() -> None:
         "SPARING_PEPPER": b"\xab" * 32,
         "SPARING_PRELOAD": False,
         "SPARING_OIDC_ROLES": {"staff": OidcGrant(role="curator", dataset="care")},
-    } | {variable: Path(f"/{variable}") for variable in ("SPARING_WITNESS", "SPARING_MIGRATIONS", "SPARING_HOME")}
+    } | {variable: Path(f"/{variable}") for variable in ("SPARING_WITNESS", "SPARING_HOME")}
 
 
 def test_the_home_of_the_command_line_wins() -> None:

@@ -8,7 +8,6 @@ import io
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import psycopg
@@ -152,7 +151,7 @@ def _place(name: str) -> int:
     return int(name.rpartition("_")[2])
 
 
-MIGRATIONS = folder_of("migrations", in_clone="migrations")
+MIGRATIONS: Final = folder_of("migrations", in_clone="migrations")
 _ONE_AT_A_TIME = 0x5350_4152
 _CONNECT_TIMEOUT_S = 5
 _WAIT_POLL_S = 0.2
@@ -162,7 +161,7 @@ log = logging.getLogger("sparing.start")
 
 
 class UnknownSchema(Exception):
-    """The database's schema is not known to this version, or this version's migrations are missing."""
+    """The database's schema is not known to this version."""
 
 
 class DatabaseUnusable(Exception):
@@ -175,12 +174,11 @@ class DatabaseUnusable(Exception):
 def migrate(
     database_url: str,
     *,
-    folder: Path = MIGRATIONS,
     wait_s: float = 0,
     tell: Callable[[str], None] = lambda _: None,
     begins: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run every migration of `folder` that is missing. When several replicas start at once, one replica runs all.
+    """Run every migration that is missing. When several replicas start at once, one replica runs all.
 
     A database that does not answer yet has `wait_s` seconds to do so. `tell` gets a line for each migration. `begins`
     is called before anything is done to a database on which no process has served yet, and may raise.
@@ -189,11 +187,11 @@ def migrate(
     is recognised without loading Alembic, which takes longer than the rest of a start. Raises UnknownSchema,
     DatabaseUnusable.
     """
-    known = _known(folder)
+    known = _known()
     with _connected(database_url, wait_s) as guard, _told_in_one_line():
         guard.execute("SELECT pg_advisory_lock(%s)", [_ONE_AT_A_TIME])
         found = revision_in(guard)
-        check_known(found, folder=folder)
+        check_known(found)
         if kept_proof(guard) is None:
             begins()
         if found == known[-1]:
@@ -201,22 +199,19 @@ def migrate(
             return
         missing = [each for each in known if found is None or each > found]
         tell(f"the database has {'no schema' if found is None else f'schema {found}'}; to run: {', '.join(missing)}")
-        _upgrade(database_url, folder, lambda revision: tell(f"migration {revision} has run"))
+        _upgrade(database_url, lambda revision: tell(f"migration {revision} has run"))
         tell(f"the database has schema {known[-1]} now: all of it was one transaction")
 
 
-def check_known(revision: str | None, *, folder: Path = MIGRATIONS) -> None:
+def check_known(revision: str | None) -> None:
     """Raise UnknownSchema if this version does not know the database's revision."""
-    known = _known(folder)
+    known = _known()
     if revision is not None and revision not in known:
         raise UnknownSchema(_refusal(revision, known))
 
 
-def _known(folder: Path) -> list[str]:
-    known = sorted(path.name.partition("_")[0] for path in (folder / "versions").glob("*.py"))
-    if not known or not (folder / "env.py").is_file():
-        raise UnknownSchema(f"SPARING_MIGRATIONS names {folder}, which holds no migrations: leave it empty")
-    return known
+def _known() -> list[str]:
+    return sorted(path.name.partition("_")[0] for path in (MIGRATIONS / "versions").glob("*.py"))
 
 
 def _connected(database_url: str, wait_s: float) -> psycopg.Connection[tuple[Any, ...]]:
@@ -282,13 +277,13 @@ def _refusal(found: str, known: list[str]) -> str:
     return f"the database has schema {found}, of a later version: this one knows schemas up to {known[-1]}"
 
 
-def _upgrade(database_url: str, folder: Path, applied: Callable[[str], None]) -> None:
+def _upgrade(database_url: str, applied: Callable[[str], None]) -> None:
     from alembic import command  # noqa: PLC0415 - see `migrate`
     from alembic.config import Config  # noqa: PLC0415 - see `migrate`
     from sqlalchemy.exc import DBAPIError  # noqa: PLC0415 - see `migrate`
 
     config = Config(stdout=io.StringIO())
-    config.set_main_option("script_location", str(folder))
+    config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["url"] = database_url
     config.attributes["applied"] = lambda step, **_: applied(str(step.up_revision_id))
     try:

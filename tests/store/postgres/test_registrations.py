@@ -45,7 +45,7 @@ def test_an_empty_database_gets_every_table(database_url: str) -> None:
     lines: list[str] = []
     migrate(emptied(database_url), tell=lines.append)
     assert (_columns(database_url), revision(database_url)) == (expected, newest)
-    revisions = registrations._known(registrations.MIGRATIONS)
+    revisions = registrations._known()
     assert lines[0] == f"the database has no schema; to run: {', '.join(revisions)}"
     assert lines[1:-1] == [f"migration {revision} has run" for revision in revisions]
     assert lines[-1] == f"the database has schema {revisions[-1]} now: all of it was one transaction"
@@ -76,16 +76,6 @@ def test_an_address_that_cannot_be_used_is_refused_in_one_line(address: str, sai
         migrate(address)
     assert "\n" not in str(refused.value)
     assert "s3cret" not in "".join(traceback.format_exception(refused.value))
-
-
-@pytest.mark.parametrize("folder", ["nowhere", "empty", "file"])
-def test_a_folder_without_migrations_is_named_by_its_setting(tmp_path: Path, folder: str) -> None:
-    """Before a database is asked."""
-    (tmp_path / "empty" / "versions").mkdir(parents=True)
-    (tmp_path / "file").touch()
-    place = tmp_path / folder
-    with pytest.raises(UnknownSchema, match=f"^SPARING_MIGRATIONS names {place}, which holds no migrations"):
-        migrate("postgresql://nowhere.invalid", folder=place)
 
 
 def test_a_database_that_refuses_its_password_is_not_waited_for(database_url: str) -> None:
@@ -122,7 +112,7 @@ def test_a_database_that_does_not_answer_yet_is_waited_for(
 def later_folder(tmp_path: Path) -> Path:
     """The migrations and one more behind them, as a later version has."""
     folder = shutil.copytree(registrations.MIGRATIONS, tmp_path / "migrations")
-    (folder / "versions" / "9001_note.py").write_text(LATER.format(before=registrations._known(folder)[-1]))
+    (folder / "versions" / "9001_note.py").write_text(LATER.format(before=registrations._known()[-1]))
     return folder
 
 
@@ -133,11 +123,15 @@ def upgrade():
 """
 
 
-def test_a_database_of_an_earlier_version_gets_what_it_misses(database_url: str, later_folder: Path) -> None:
+def test_a_database_of_an_earlier_version_gets_what_it_misses(
+    database_url: str, later_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No step that it has runs again; the version that it came from refuses it afterwards."""
     before, found = _columns(database_url), revision(database_url)
     lines: list[str] = []
-    migrate(database_url, folder=later_folder, tell=lines.append)
+    with monkeypatch.context() as later:
+        later.setattr(registrations, "MIGRATIONS", later_folder)
+        migrate(database_url, tell=lines.append)
     assert lines == [
         f"the database has schema {found}; to run: 9001",
         "migration 9001 has run",
@@ -148,12 +142,15 @@ def test_a_database_of_an_earlier_version_gets_what_it_misses(database_url: str,
         migrate(database_url)
 
 
-def test_an_empty_database_gets_every_migration(database_url: str, later_folder: Path) -> None:
+def test_an_empty_database_gets_every_migration(
+    database_url: str, later_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The steps run in order, the baseline first."""
     lines: list[str] = []
-    migrate(emptied(database_url), folder=later_folder, tell=lines.append)
-    assert lines[0] == f"the database has no schema; to run: {', '.join(registrations._known(later_folder))}"
-    assert lines[1:-1] == [f"migration {each} has run" for each in registrations._known(later_folder)]
+    monkeypatch.setattr(registrations, "MIGRATIONS", later_folder)
+    migrate(emptied(database_url), tell=lines.append)
+    assert lines[0] == f"the database has no schema; to run: {', '.join(registrations._known())}"
+    assert lines[1:-1] == [f"migration {each} has run" for each in registrations._known()]
     assert revision(database_url) == "9001"
 
 
