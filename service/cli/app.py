@@ -13,24 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
 import typer
 
-from service.cli.audit import audit
-from service.cli.backup import backup, restore
-from service.cli.doctor import doctor
 from service.cli.keys import keys
 from service.cli.ledger import ledger
-from service.cli.options import PORT, Home, existing_settings_of, fail, settings_of, whole
+from service.cli.options import PORT, Home, existing_settings_of, fail, settings_of, tell, whole
 
 if TYPE_CHECKING:
     from service.settings.settings import Settings
 
+VICTIMS, SEED = whole(120, 12_000), whole(0)
+UNDONE = 2
+"""The exit status of an audit that could not be carried out."""
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(keys, name="keys")
 app.add_typer(ledger, name="ledger")
-app.command()(audit)
-app.command()(doctor)
-app.command()(backup)
-app.command()(restore)
 
 
 def _show_version(wanted: bool) -> None:
@@ -46,6 +42,101 @@ def _options(
     ] = False,
 ) -> None:
     pass
+
+
+@app.command()
+def audit(
+    url: Annotated[
+        Optional[str],  # noqa: UP045 - typer reads it at run time
+        typer.Option(help="The service to audit; by default one is started in a home that is thrown away."),
+    ] = None,
+    curator_key: Annotated[
+        Optional[str],  # noqa: UP045 - as above
+        typer.Option(help="A curator's API key there.", envvar="SPARING_API_KEY", show_envvar=True),
+    ] = None,
+    victims: Annotated[int, typer.Option(parser=VICTIMS, help="How many people each dataset has.")] = 8192,
+    rule: Annotated[
+        Optional[list[str]],  # noqa: UP045 - as above
+        typer.Option(help="A rule to audit, skip, drop or clip; may be repeated. By default all that are offered."),
+    ] = None,
+    accounting: Annotated[
+        Optional[list[str]],  # noqa: UP045 - as above
+        typer.Option(help="An accounting to audit, gdp, zcdp, rdp or pure; may be repeated. By default all of them."),
+    ] = None,
+    out: Annotated[Optional[Path], typer.Option(help="A file for the report as JSON.")] = None,  # noqa: UP045
+    seed: Annotated[Optional[int], typer.Option(parser=SEED, help="Of the audit's own choices.")] = None,  # noqa: UP045
+) -> None:
+    """Attack a service by adversaries under each of its rules and accountings, and check it from outside.
+
+    Exit status 0 where all checks passed, 1 where one failed, 2 where the audit could not be carried out. It registers
+    datasets of its own, whose names begin with `audit-`, and archives them.
+    """
+    from service.run.audit import AuditUndone
+    from service.run.audit import audit as run_audit
+
+    key = None if url is None else curator_key
+    try:
+        chosen = {name: given for name, given in (("rules", rule), ("accountings", accounting)) if given}
+        passed, text, document = run_audit(
+            url=url, curator_key=key, tell=partial(tell, is_error=True), victims=victims, seed=seed, **chosen
+        )
+        if out is not None:
+            out.write_text(document, encoding="utf-8")
+    except (AuditUndone, OSError) as failure:
+        print(f"sparing: {failure}", file=sys.stderr)
+        raise SystemExit(UNDONE) from failure
+    print(text, end="")
+    raise SystemExit(0 if passed else 1)
+
+
+@app.command()
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of lines.")] = False,
+    home: Home = None,
+) -> None:
+    """Look at everything that this deployment needs, and change nothing. Exit status 1 when a check has failed."""
+    from service.run.doctor import examine
+
+    results = []
+    for result in examine(existing_settings_of(home)):
+        results.append(result)
+        if not as_json:
+            tell(result)
+    if as_json:
+        print(json.dumps({"results": [asdict(each) for each in results]}, indent=2))
+    if any(each.state == "failed" for each in results):
+        raise typer.Exit(1)
+
+
+@app.command()
+def backup(
+    folder: Annotated[Path, typer.Argument(help="The folder to make; it must not be there yet.")], home: Home = None
+) -> None:
+    """Back the database up into a new folder, beside a running service; never the pepper or the witness."""
+    from service.run.backup import BackupUnusable, back_up
+
+    try:
+        back_up(existing_settings_of(home), folder.absolute(), tell)
+    except BackupUnusable as refusal:
+        fail(str(refusal))
+
+
+@app.command()
+def restore(
+    folder: Annotated[Path, typer.Argument(help="The folder that `sparing backup` made.")],
+    aside: Annotated[
+        bool, typer.Option("--aside", help="Keep a database that is not empty under another name, instead of refusing.")
+    ] = False,
+    home: Home = None,
+) -> None:
+    """Put a backup back into an empty database, and tell what was witnessed since. Nothing is overwritten."""
+    from service.run.backup import BackupUnusable, put_back
+    from service.store.postgres.dump import NotRestored
+
+    try:
+        put_back(settings_of(home), folder.absolute(), tell, aside=aside)
+    except (BackupUnusable, NotRestored) as refusal:
+        fail(str(refusal))
 
 
 @app.command()
@@ -113,7 +204,6 @@ def migrate(home: Home = None) -> None:
     from service.store.postgres.registrations import migrate as run_migrations
 
     settings = settings_of(home)
-    tell = partial(print, flush=True, file=sys.stdout)
     begins = partial(refuse_to_begin, settings.witness)
     run = partial(run_migrations, tell=tell, begins=begins)
     if settings.database_url is not None:
