@@ -417,7 +417,6 @@ COVERS = {
     "tests/store/shards/test_process.py": "store/shards/worker",  # by way of the process that it is
     "tests/engine/ingest/test_reader.py": "engine/ingest/rows",
     "tests/api/test_auth.py": "api/routes/session",
-    "tests/api/routes/test_overview.py": "api/streams",
     "tests/e2e/test_doctor.py": "store/redis/condition",
     "tests/faults/test_killing.py": "api/middleware/chaos",  # the places where an answer is cut
     "tests/statistics/test_entropy.py": "store/entropy",

@@ -1,32 +1,35 @@
 """The curator's overview: the budgets now, over time and as a file, a forecast, the alarm, a verification, events."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final
+from uuid import UUID
 
 import orjson
-from fastapi import Body, Query, Request, Response
+from fastapi import Body, Depends, Query, Request, Response
 from pydantic import Field
 from starlette.responses import StreamingResponse
 from starlette.routing import compile_path
 
 from service.api.auth import Caller, CurrentReplica, guarded_router, is_still_admitted, may_go_on
-from service.api.exports import Room, sent
 from service.api.middleware.request_context import DrainState
+from service.api.middleware.request_limits import ResponseAborted
 from service.api.places import current_places
 from service.api.query_requests import QUERY_BODY, sent_query
-from service.api.streams import StreamPlace
-from service.ledger.model.errors import ClockImplausible, NotFound
+from service.api.uploads import held
+from service.ledger.model.errors import ClockImplausible, NotFound, TooManyAtOnce
 from service.ledger.model.views import BudgetSummary
 from service.ledger.ports.store import BudgetAlarm, StoreUnavailable
 from service.numerals import INTEGER
 from service.query.schema import ClosedModel, doc
-from service.reads.account_files import FileForm
+from service.reads.account_files import AccountFile, FileForm
 from service.reads.forecast import Forecast
 from service.workflows.overview import BackupState, SummaryHistory, Verification
+from service.writer.admission.transfers import Transfers
 
 CSV: Final = "text/csv"
 PARQUET: Final = "application/vnd.apache.parquet"
@@ -46,8 +49,39 @@ EVENTS: Final[dict[int | str, dict[str, Any]]] = {
 }
 BEAT_EVERY: Final = 30
 """How many looks without news pass before a comment is sent, so that a lost connection is noticed."""
+CHUNK_BYTES: Final = 2**16
+"""How many bytes are handed to the connection at a time. It takes no more until its client has read them."""
 
 router = guarded_router("curator")
+
+
+async def room(request: Request, caller: Caller) -> AsyncIterator[None]:
+    """Hold memory for one export until its response has left or its client has gone.
+
+    Raises Busy where there is none.
+    """
+    transfers: Transfers = request.app.state.replica.transfers
+    async with held(transfers, caller.id, transfers.export_bytes, patience_s=0):
+        yield
+
+
+Room = Annotated[None, Depends(room)]
+
+
+async def stream_place(request: Request, caller: Caller) -> AsyncIterator[None]:
+    """A place for one stream, until its response has left or its client has. Raises TooManyAtOnce."""
+    state = request.app.state
+    open_streams: Counter[UUID] = state.streams
+    if open_streams[caller.id] >= state.places.bounds.streams_max:
+        raise TooManyAtOnce("the events of datasets", state.places.bounds.streams_max)
+    open_streams[caller.id] += 1
+    try:
+        yield
+    finally:
+        open_streams -= Counter([caller.id])  # which forgets a principal without any
+
+
+StreamPlace = Annotated[None, Depends(stream_place)]
 
 
 class AlarmRequest(ClosedModel):
@@ -104,7 +138,7 @@ async def export_budgets(
     headers = {"Content-Disposition": f'attachment; filename="{dataset}-budgets.{form}"'}
     media_type = PARQUET if form == "parquet" else CSV
     goes_on = partial(may_go_on, request, replica, caller)
-    return StreamingResponse(sent(first, file, may_go_on=goes_on), media_type=media_type, headers=headers)
+    return StreamingResponse(_sent(first, file, goes_on=goes_on), media_type=media_type, headers=headers)
 
 
 @router.post("/datasets/{dataset}/forecast", summary="Forecast more queries of one kind", openapi_extra=QUERY_BODY)
@@ -186,6 +220,22 @@ async def watch_ledger(
             sequence = now
 
     return StreamingResponse(_watched(watching, news(sequence)), media_type="text/event-stream", headers=headers)
+
+
+async def _sent(
+    first: bytes | None, file: AccountFile, *, goes_on: Callable[[], Awaitable[bool]]
+) -> AsyncIterator[bytes]:
+    """The file from its first piece on, in chunks. Each further piece is made once the last one has been taken.
+
+    Raises ResponseAborted if `goes_on` is False before a further piece: the file is cut off, which the client notices.
+    """
+    piece = first
+    while piece is not None:
+        for begin in range(0, len(piece), CHUNK_BYTES):
+            yield piece[begin : begin + CHUNK_BYTES]
+        if not await goes_on():
+            raise ResponseAborted
+        piece = await asyncio.wrap_future(file.next_piece())
 
 
 async def _watched(watching: AbstractContextManager[None], news: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
