@@ -23,6 +23,8 @@ Element = TypeVar("Element", bound=np.generic)
 Codes = NDArray[np.unsignedinteger[Any]]
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+Reals = NDArray[np.float64]
+Words = NDArray[np.uint64]
 
 
 def take(array: NDArray[Element], places: NDArray[np.integer[Any]] | slice) -> NDArray[Element]:

@@ -31,9 +31,9 @@ from typing import Final
 
 import mpmath
 import numpy as np
-from numpy.typing import NDArray
 
 from service.accounting.conversions import MARGIN, Real
+from service.arrays import Integers
 from service.core.charge import CHARGE_UNITS_MAX, UNITS_PER_RHO
 from service.core.laplace import KNOT_BITS
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
@@ -68,7 +68,7 @@ class ChordPrices:
     quadratic: Fraction  # of the amount
     slope: Fraction  # of the amount
 
-    def __call__(self, scale_steps: float) -> tuple[int, NDArray[np.int64]]:
+    def __call__(self, scale_steps: float) -> tuple[int, Integers]:
         """The first knot and the segments (4, n). Raises ValueError for a scale outside [0.3, 2^32]."""
         _refuse(scale_steps)
         return _segments(self, scale_steps)
@@ -93,7 +93,7 @@ class ChordPrices:
 
 
 @lru_cache(maxsize=64)  # analysts ask again and again with the same noise
-def _segments(prices: ChordPrices, scale_steps: float) -> tuple[int, NDArray[np.int64]]:
+def _segments(prices: ChordPrices, scale_steps: float) -> tuple[int, Integers]:
     """The table at one scale: a parabola, the chords, the line beyond the last knot, and saturation.
 
     For each knot it has the first whole step that is not below the knot, the chord's value there and the chord's rise

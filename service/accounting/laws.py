@@ -5,7 +5,8 @@ from functools import lru_cache
 from typing import ClassVar, NoReturn
 
 from service.accounting.laplace_prices import laplace_prices_of
-from service.core.laws import PREPAID, Gaussian, Integers, Laplace, Law, PrepaidGaussian
+from service.arrays import Integers
+from service.core.laws import PREPAID, Gaussian, Laplace, Law, PrepaidGaussian
 from service.core.noise import Entropy
 
 

@@ -19,8 +19,8 @@ from math import ceil, inf, ldexp, nextafter, sqrt
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from service.arrays import Integers
 from service.core.charge import UNITS_PER_RHO, units_down
 from service.core.noise import SIGMA_STEPS_MAX
 
@@ -71,7 +71,7 @@ class Monitor:
 
 
 @lru_cache(maxsize=64)
-def coefficients(ticks: int) -> NDArray[np.int64]:
+def coefficients(ticks: int) -> Integers:
     """The coefficients r_0 to r_(ticks - 1) in steps of 2^GRID_LOG2: (ticks,) int64, read-only, never rising.
 
     They are worked out in integers and rounded half up: C(2n, n) = C(2n - 2, n - 1) 2 (2n - 1) / n, without a

@@ -5,17 +5,15 @@ A cursor is opaque to its bearer, and goes into an address without escapes: it i
 
 from base64 import b64decode, urlsafe_b64encode
 from dataclasses import replace
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from fastapi import Depends, Query
 
 from service.ledger.model.errors import InvalidRequest
-from service.ledger.model.views import Page
+from service.ledger.model.views import Page, Row
 from service.numerals import INTEGER
 
 LIMIT_DEFAULT = 100
-
-Row = TypeVar("Row")
 
 
 async def place_of(

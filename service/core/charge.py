@@ -16,7 +16,8 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from service.arrays import Integers, Reals, Words
 
 UNITS_PER_RHO: Final = 2**40
 # A charge saturates here: more than any limit, so unaffordable, and a spent total plus it still fits an int64.
@@ -30,12 +31,9 @@ _DEAR: Final = 2**11  # of a dearer squared step no limit buys 2^50, and of a ch
 _DENOMINATOR_NARROW: Final = 2**62
 _WORD: Final = 2**64
 _HALF_BITS, _HALF = np.uint64(32), np.uint64(2**32 - 1)
-Words = NDArray[np.uint64]
 
 
-def charge_units(
-    norms_squared: NDArray[np.int64], sigma_steps: float, *, norm_squared_max: int | None = None
-) -> NDArray[np.int64]:
+def charge_units(norms_squared: Integers, sigma_steps: float, *, norm_squared_max: int | None = None) -> Integers:
     """Each individual's charge for a query: ceil(norm^2 * 2^40 / (2 sigma^2)), exactly, saturated at CHARGE_UNITS_MAX.
 
     `norms_squared` (k,), int64, are squared grid steps, not negative; `sigma_steps` is in grid steps. Returns (k,)
@@ -52,7 +50,7 @@ def charge_units(
     return ceilings(norms_squared, price, largest)
 
 
-def ceilings(numbers: NDArray[np.int64], price: Fraction, largest: int) -> NDArray[np.int64]:
+def ceilings(numbers: Integers, price: Fraction, largest: int) -> Integers:
     """The charges ceil(number * price) of `numbers` (k,) from 0 to `largest`: exact, saturated, (k,) int64 units."""
     if largest * price.numerator <= price.denominator:
         return np.greater(numbers, 0).astype(np.int64)
@@ -65,7 +63,7 @@ def ceilings(numbers: NDArray[np.int64], price: Fraction, largest: int) -> NDArr
     return np.minimum(charges, CHARGE_UNITS_MAX, out=charges)
 
 
-def norm_within(room_units: NDArray[np.int64], sigma_steps: float, *, norm_squared_max: int) -> NDArray[np.int64]:
+def norm_within(room_units: Integers, sigma_steps: float, *, norm_squared_max: int) -> Integers:
     """The largest squared norm, at most `norm_squared_max`, whose charge fits each room: `charge_units` inverted.
 
     `room_units` (k,) int64. Returns (k,) int64 squared grid steps: floor(room * 2 sigma^2 / 2^40). The charges decide,
@@ -131,7 +129,7 @@ def price_of_step(sigma_steps: float) -> Fraction:
     return Fraction(UNITS_PER_RHO // 2) / Fraction(sigma_steps) ** 2
 
 
-def _narrowly(norms_squared: NDArray[np.int64], price: Fraction, estimates: NDArray[np.float64]) -> NDArray[np.int64]:
+def _narrowly(norms_squared: Integers, price: Fraction, estimates: Reals) -> Integers:
     """Exact ceilings below 2^50: the nearest integer c to the estimate, or c + 1 where the true charge is above c.
 
     The estimate is off by less than 1/2 and c by less than 1. So c * denominator - norm * numerator is known from its
@@ -145,9 +143,7 @@ def _narrowly(norms_squared: NDArray[np.int64], price: Fraction, estimates: NDAr
     return charges
 
 
-def _widely(
-    norms_squared: NDArray[np.int64], price: Fraction, estimates: NDArray[np.float64], rounds: int
-) -> NDArray[np.int64]:
+def _widely(norms_squared: Integers, price: Fraction, estimates: Reals, rounds: int) -> Integers:
     """Exact ceilings for any price, in 128 bits, by the same steps for every norm. Saturated ones have any value here.
 
     The denominator is below 2^106, as the odd part of sigma^2 is. Where the denominator has a power of two beside that
@@ -163,11 +159,11 @@ def _widely(
     return charges
 
 
-def _quotients(high: Words, low: Words, divisor: int) -> NDArray[np.int64]:
+def _quotients(high: Words, low: Words, divisor: int) -> Integers:
     """The signed 128-bit numbers (k,), each in two words, over `divisor`: rounded, (k,), at most _OFF_MAX in size."""
     high += low >> np.uint64(63)  # the low word is read as signed: of a small number no digit is lost
     quotients = (high.view(np.int64) * float(_WORD) + low.view(np.int64)) / float(divisor)
-    rounded: NDArray[np.int64] = np.rint(np.clip(quotients, -_OFF_MAX, _OFF_MAX)).astype(np.int64)
+    rounded: Integers = np.rint(np.clip(quotients, -_OFF_MAX, _OFF_MAX)).astype(np.int64)
     return rounded
 
 

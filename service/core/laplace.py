@@ -13,8 +13,8 @@ from math import floor, isqrt
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from service.arrays import Integers
 from service.core import noise
 from service.core.charge import UNITS_PER_RHO, ceilings
 
@@ -32,7 +32,7 @@ _PARTS: Final = np.arange(1, 2**11 + 1)
 KNOT_BITS: Final = 46  # of a double, below its exponent and six leading bits, which tell one of 64 knots to an octave
 
 
-def rounded_laplace(count: int, scale_steps: float, entropy: noise.Entropy) -> NDArray[np.int64]:
+def rounded_laplace(count: int, scale_steps: float, entropy: noise.Entropy) -> Integers:
     """`count` independent draws of round(Lap(scale_steps)), exactly, in grid steps: int64 of shape (count,).
 
     Each draw is a function of an infinite bit string, which gives a sign and U: round(-b ln U). Floats with a certified
@@ -69,7 +69,7 @@ def _refined(string: int, scale: Decimal, entropy: noise.Entropy) -> int:
     raise noise.EntropyFailure("the entropy source repeats itself")
 
 
-LaplacePrices = Callable[[float], tuple[int, NDArray[np.int64] | None]]
+LaplacePrices = Callable[[float], tuple[int, Integers | None]]
 """An accounting's prices at a scale in grid steps: the first knot, and segments (4, n).
 
 The four rows are starts, offsets, slopes and shifts. Without segments the price is t itself. Otherwise the price from a
@@ -80,8 +80,8 @@ above KNOT_BITS zeros. The last segment starts where prices saturate. Raises Val
 
 
 def laplace_charge_units(
-    norms_squared: NDArray[np.int64], scale_steps: float, prices: LaplacePrices, *, norm_squared_max: int
-) -> NDArray[np.int64]:
+    norms_squared: Integers, scale_steps: float, prices: LaplacePrices, *, norm_squared_max: int
+) -> Integers:
     """Each individual's charge for a query with Laplace noise: the price of |v| / b in units, rounded up.
 
     `norms_squared` (k,), int64, are v^2 in squared grid steps. Returns (k,) int64 units, saturated. Raises TypeError
@@ -104,7 +104,7 @@ def laplace_charge_units(
     segments = np.right_shift(roots.view(np.int64), KNOT_BITS) - (first - 1)
     np.clip(segments, 0, starts.size - 2, out=segments)
     segments += steps >= starts[1:].take(segments, mode="clip")
-    charges: NDArray[np.int64] = np.where(segments == 0, norms_squared, steps) * slopes.take(segments, mode="clip")
+    charges: Integers = np.where(segments == 0, norms_squared, steps) * slopes.take(segments, mode="clip")
     charges += offsets.take(segments, mode="clip")
     charges >>= shifts.take(segments, mode="clip")
     return charges

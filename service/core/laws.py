@@ -10,8 +10,8 @@ from math import inf, sqrt
 from typing import ClassVar, Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from service.arrays import Integers
 from service.core.charge import UNITS_PER_RHO, charge_units, norm_within, price_of_step, wide_rounds, worst_case_units
 from service.core.half_widths import half_width_steps, laplace_half_width_steps
 from service.core.laplace import (
@@ -23,7 +23,6 @@ from service.core.laplace import (
 )
 from service.core.noise import Entropy, rounded_gaussian
 
-Integers = NDArray[np.int64]
 PREPAID: Final = "gaussian prepaid"
 """The name of a tick's law begins with these words, and the tick's number follows."""
 

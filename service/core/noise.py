@@ -18,9 +18,10 @@ from math import cos, floor, log, pi, sin, sqrt
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Entropy = Callable[[int], NDArray[np.uint64]]  # a count to that many fresh, independent, uniform 64-bit words
+from service.arrays import Integers, Words
+
+Entropy = Callable[[int], Words]  # a count to that many fresh, independent, uniform 64-bit words
 SIGMA_STEPS_MIN: Final = 0.3
 SIGMA_STEPS_MAX: Final = 2.0**32
 CHUNK: Final = 2**16
@@ -47,7 +48,7 @@ class EntropyFailure(Exception):
     """The entropy source returned something other than fresh uniform words; nothing was answered."""
 
 
-def rounded_gaussian(count: int, sigma_steps: float, entropy: Entropy) -> NDArray[np.int64]:
+def rounded_gaussian(count: int, sigma_steps: float, entropy: Entropy) -> Integers:
     """`count` independent draws of round(N(0, sigma_steps^2)), exactly, in grid steps: int64 of shape (count,).
 
     Adding the draws to an integer vector with squared norm n is n/(2 sigma^2)-zCDP and sqrt(n)/sigma-GDP (Bun and
@@ -69,7 +70,7 @@ def rounded_gaussian(count: int, sigma_steps: float, entropy: Entropy) -> NDArra
     return draws
 
 
-def _pairs(pairs: int, sigma_steps: float, entropy: Entropy) -> NDArray[np.int64]:
+def _pairs(pairs: int, sigma_steps: float, entropy: Entropy) -> Integers:
     """The draws (2, pairs): a row of cosines and a row of sines."""
     words = fresh_words(2 * pairs, entropy)
     first, second = words[:pairs], words[pairs:]
@@ -97,7 +98,7 @@ def _pairs(pairs: int, sigma_steps: float, entropy: Entropy) -> NDArray[np.int64
     return draws
 
 
-def _few(count: int, sigma_steps: float, entropy: Entropy) -> NDArray[np.int64]:
+def _few(count: int, sigma_steps: float, entropy: Entropy) -> Integers:
     """The draws (count,), worked out pair by pair. They equal those of `_pairs`, since both decide with certainty."""
     pairs = (count + 1) // 2
     words = fresh_words(2 * pairs, entropy).tolist()
@@ -117,7 +118,7 @@ def _pair(first: int, second: int, sigma_steps: float, entropy: Entropy) -> tupl
     return _refined(first, second, Decimal(sigma_steps), entropy)
 
 
-def fresh_words(count: int, entropy: Entropy) -> NDArray[np.uint64]:
+def fresh_words(count: int, entropy: Entropy) -> Words:
     """Words of the source, (count,). Raises EntropyFailure for anything else."""
     words = entropy(count)
     if words.dtype != np.uint64 or words.shape != (count,):

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from service.arrays import exact_sum, first, is_uniform, kept, narrowest, take, uniform
+from service.arrays import Integers, Mask, exact_sum, first, is_uniform, kept, narrowest, take, uniform
 from service.core.laws import Law
 from service.core.outer_products import OuterProducts
 from service.core.renyi_filter import Accounts, Touched
@@ -32,11 +32,11 @@ class Contributions:
     """
 
     touched: Touched
-    norms_squared: NDArray[np.int64]  # (p,) squared grid steps, positive where touched, and in range elsewhere too
+    norms_squared: Integers  # (p,) squared grid steps, positive where touched, and in range elsewhere too
     dimension: int
-    owners: NDArray[np.int64] | None  # (m,) entry e is of place owners[e], not decreasing; None: one entry each
-    coordinates: NDArray[np.int64]  # (m,) in [0, dimension) where touched
-    values: NDArray[np.int64]  # (m,) grid steps
+    owners: Integers | None  # (m,) entry e is of place owners[e], not decreasing; None: one entry each
+    coordinates: Integers  # (m,) in [0, dimension) where touched
+    values: Integers  # (m,) grid steps
     one_norm: bool = False
 
     def __post_init__(self) -> None:
@@ -50,7 +50,7 @@ class Contributions:
         if self.one_norm and not is_uniform(self.norms_squared):
             raise ValueError("norms that are one by the query must be a view of one number")
 
-    def add_to(self, total: NDArray[np.int64], active: NDArray[np.bool_]) -> None:
+    def add_to(self, total: Integers, active: Mask) -> None:
         """Add the vectors of the places marked in `active` (p,) to `total` (dimension,), in place and exactly.
 
         int64 addition is associative, so that the order of individuals and blocks changes no bit. The plan's public
@@ -64,7 +64,7 @@ class Contributions:
         else:
             np.add.at(total, kept(entries, self.coordinates), kept(entries, self.values))
 
-    def shortened(self, places: NDArray[np.int64], norms_squared_max: NDArray[np.int64]) -> Self:
+    def shortened(self, places: Integers, norms_squared_max: Integers) -> Self:
         """The block with the vectors at `places` (k,), each beyond its bound (k,), scaled and truncated to within it.
 
         Feldman and Zrnic (2021), Algorithm 3. For m entries at most sqrt(2 room m) / sigma_steps of rho and a unit stay
@@ -88,7 +88,7 @@ class Participants:
     """One block of a release: the individuals touched, those of them who are active, and the norms that price them."""
 
     touched: Touched
-    active: NDArray[np.bool_]  # (p,) False where not touched; no other is charged
+    active: Mask  # (p,) False where not touched; no other is charged
     norms_squared: NDArray[np.integer[Any]]  # (p,) squared grid steps, as narrow as the largest norm needs
     count: int  # of the individuals touched
     norms_before: NDArray[np.integer[Any]] | None = None  # (p,) under the clip rule the norms before it, as narrow
@@ -99,7 +99,7 @@ class Participants:
 class Release:
     """An answer and its price. Only `values` may leave the service; everything else is for the ledger."""
 
-    values: NDArray[np.int64]  # (dimension,) exact sum + noise, grid steps
+    values: Integers  # (dimension,) exact sum + noise, grid steps
     blocks: tuple[Participants, ...]  # in increasing slots
     one_norm: bool  # whether the query gives every individual the same norm, whatever the data
     charged_count: int
@@ -126,7 +126,7 @@ def answer(
     accounts: Accounts,
     terms: QueryTerms,
     *,
-    noise: NDArray[np.int64],
+    noise: Integers,
     dropped: Callable[[Touched], NDArray[np.uint8]] | None = None,
 ) -> Release:
     """Answer sum_i q(x_i) over the active set, plus round(N(0, sigma^2)) in each coordinate.
@@ -156,7 +156,7 @@ def answer(
 
 
 def _participate(
-    block: Block, accounts: Accounts, terms: QueryTerms, values: NDArray[np.int64], dropped: NDArray[np.uint8] | None
+    block: Block, accounts: Accounts, terms: QueryTerms, values: Integers, dropped: NDArray[np.uint8] | None
 ) -> tuple[Participants, int, int]:
     """Charge the active of a block and add their vectors to `values`. Returns also their number and total units."""
     law, most, places = terms.law, terms.norm_squared_max, block.touched.size

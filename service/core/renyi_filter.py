@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from service.arrays import compress, first, is_uniform
+from service.arrays import Integers, Mask, compress, first, is_uniform
 from service.core.charge import LIMIT_UNITS_MAX
 
 
@@ -33,8 +33,8 @@ class Touched:
     below zero. Raises ValueError for marks of another shape or type, and for a stretch without marks.
     """
 
-    index: NDArray[np.int64] | slice
-    marks: NDArray[np.bool_] | None = None
+    index: Integers | slice
+    marks: Mask | None = None
     size: int = field(init=False)  # places
     begin: int = field(init=False)  # the first slot that a place is for; 0 without places
     end: int = field(init=False)  # the slot after the last; 0 without places
@@ -61,11 +61,11 @@ class Touched:
         """The number of slots that are touched."""
         return self.size if self.marks is None else int(np.count_nonzero(self.marks))
 
-    def among(self, which: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def among(self, which: Mask) -> Mask:
         """The mask (p,) of the places in `which` (p,) that are touched."""
         return which if self.marks is None else np.logical_and(which, self.marks)
 
-    def slots(self, which: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+    def slots(self, which: Mask | None = None) -> Integers:
         """The touched slots, or those at the places in the mask `which` (p,): strictly increasing."""
         marks = self.marks if which is None else which
         if not isinstance(self.index, slice):
@@ -89,9 +89,9 @@ class Accounts:
     for arrays of other shapes, types or ranges.
     """
 
-    limits: NDArray[np.int64]
-    room: NDArray[np.int64]
-    paused: NDArray[np.bool_]
+    limits: Integers
+    room: Integers
+    paused: Mask
 
     def __post_init__(self) -> None:
         """Refuse accounts on which the filter's arithmetic could go wrong."""
@@ -104,7 +104,7 @@ class Accounts:
         _refuse_outside("spent totals", self.spent)
 
     @classmethod
-    def of(cls, *, spent: NDArray[np.int64], limits: NDArray[np.int64], paused: NDArray[np.bool_]) -> Self:
+    def of(cls, *, spent: Integers, limits: Integers, paused: Mask) -> Self:
         """Accounts from spent totals (n,) in units. Raises ValueError as the class does."""
         if spent.shape != limits.shape or spent.dtype != np.int64:
             raise ValueError("one int64 spent total for each limit")
@@ -117,22 +117,22 @@ class Accounts:
         return self.room.size
 
     @property
-    def spent(self) -> NDArray[np.int64]:
+    def spent(self) -> Integers:
         """The spent total of every individual, (n,) units: a copy."""
         return self.limits - self.room
 
-    def spent_of(self, slots: NDArray[np.int64] | slice) -> NDArray[np.int64]:
+    def spent_of(self, slots: Integers | slice) -> Integers:
         """The spent totals of some slots (k,), (k,) units: a copy."""
-        spent: NDArray[np.int64] = self.limits[slots] - self.room[slots]
+        spent: Integers = self.limits[slots] - self.room[slots]
         return spent
 
-    def set_limits(self, slots: NDArray[np.int64] | slice | int, units: NDArray[np.int64] | int) -> None:
+    def set_limits(self, slots: Integers | slice | int, units: Integers | int) -> None:
         """Give some slots (k,) limits (k,); their spent totals stay. Raises ValueError for units out of range."""
         _refuse_outside("limits", np.asarray(units))
         self.room[slots] += units - self.limits[slots]
         self.limits[slots] = units
 
-    def set_spent(self, slots: NDArray[np.int64] | slice, units: NDArray[np.int64] | int) -> None:
+    def set_spent(self, slots: Integers | slice, units: Integers | int) -> None:
         """Set the spent totals of some slots (k,), for loading a dataset. Raises ValueError for units out of range."""
         _refuse_outside("spent totals", np.asarray(units))
         self.room[slots] = self.limits[slots] - units
@@ -144,22 +144,20 @@ class Accounts:
             object.__setattr__(part, name, getattr(self, name)[:size])
         return part
 
-    def active(
-        self, touched: Touched, charges: NDArray[np.int64], dropped: NDArray[np.uint8] | None = None
-    ) -> NDArray[np.bool_]:
+    def active(self, touched: Touched, charges: Integers, dropped: NDArray[np.uint8] | None = None) -> Mask:
         """The active individuals: spent + charge <= limit, equality included (Algorithm 2, line 3), and not paused.
 
         `charges` (p,) by place of `touched`, units in [0, CHARGE_UNITS_MAX]; where `dropped` (p,) is positive, none is
         active. Returns (p,) booleans, False where not touched. Raises IndexError for slots beyond the accounts.
         """
         self._refuse_beyond(touched)
-        active: NDArray[np.bool_] = np.greater_equal(self.room[touched.index], charges)
+        active: Mask = np.greater_equal(self.room[touched.index], charges)
         np.greater(active, self.paused[touched.index], out=active)  # true and not paused
         if dropped is not None:
             np.greater(active.view(np.uint8), dropped, out=active)  # 1 and 0
         return active if touched.marks is None else np.logical_and(active, touched.marks, out=active)
 
-    def debit(self, touched: Touched, active: NDArray[np.bool_], charges: NDArray[np.int64]) -> NDArray[np.int64]:
+    def debit(self, touched: Touched, active: Mask, charges: Integers) -> Integers:
         """Spend the charges of the active: all of them or, when one of them is above a limit or negative, none.
 
         `active` and `charges` (p,) are by place of `touched`. Returns the units that each place has spent, (p,), zero
@@ -182,7 +180,7 @@ class Accounts:
             self.room[touched.index] = room
         return debited
 
-    def take_back(self, touched: Touched, active: NDArray[np.bool_], charges: NDArray[np.int64]) -> None:
+    def take_back(self, touched: Touched, active: Mask, charges: Integers) -> None:
         """Undo a debit that never became durable. Raises FilterViolation for more than was spent; IndexError too."""
         self._refuse_beyond(touched)
         debited = active * charges
@@ -196,6 +194,6 @@ class Accounts:
             raise IndexError("slots must be within the accounts")
 
 
-def _refuse_outside(name: str, units: NDArray[np.int64]) -> None:
+def _refuse_outside(name: str, units: Integers) -> None:
     if units.size > 0 and (units.min() < 0 or units.max() > LIMIT_UNITS_MAX):
         raise ValueError(f"{name} are between 0 and LIMIT_UNITS_MAX")

@@ -6,14 +6,11 @@ result does not depend on the vectors beside it.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from service.arrays import HALF_BITS, halves
+from service.arrays import HALF_BITS, Integers, halves
 
 
-def shortened(
-    values: NDArray[np.int64], firsts: NDArray[np.int64], norms_squared_max: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def shortened(values: Integers, firsts: Integers, norms_squared_max: Integers) -> tuple[Integers, Integers]:
     """Vectors times their bounds over their norms, truncated toward zero, and their new squared norms, (k,).
 
     Every vector is beyond its bound `norms_squared_max` (k,), which is from 0 to 2^61, and within it afterwards. Where

@@ -10,20 +10,18 @@ beside later queries. The same holds for tallies.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.arrays import Codes, Integers
+from service.arrays import Codes, Element, Integers
 from service.engine.inverted import Inverted, InvertedPages, Listing, is_indexed, listed_codes, listed_coding
 from service.engine.pages import PAGE_BITS
 from service.engine.tallies import Tally, tally_of
 from service.query.columns import Coding
 from service.query.division import PAGE_SLOTS
 from service.query.schema import EventsTable
-
-T = TypeVar("T", bound=np.generic)
 
 TALLIES_MAX: Final = 8
 """The most tallies of a table: each takes up to 18 bytes an individual."""
@@ -63,7 +61,7 @@ class EventPage:
             made = self._tallies[names] = tally_of(self.owners, columns, codings)
         return made
 
-    def rows_of(self, owners: NDArray[np.uint16]) -> NDArray[np.int64]:
+    def rows_of(self, owners: NDArray[np.uint16]) -> Integers:
         """The number of rows of each of `owners` (k,)."""
         ends = np.searchsorted(self.owners, owners, side="right")
         return ends - np.searchsorted(self.owners, owners, side="left")
@@ -180,7 +178,7 @@ class EventTable:
             self._ready.add(wanted)
         return wanted in self._ready
 
-    def counts_with(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    def counts_with(self, slots: Integers) -> Integers:
         """The number of rows that each of `slots` (n,) would hold if these n rows were added, (n,)."""
         distinct, places, added = np.unique(slots, return_inverse=True, return_counts=True)
         held = np.zeros(distinct.size, dtype=np.int64)
@@ -238,11 +236,11 @@ class EventTable:
         )
 
 
-def _spliced(old: NDArray[T], new: NDArray[T], pieces: Iterable[tuple[slice, slice]]) -> NDArray[T]:
+def _spliced(old: NDArray[Element], new: NDArray[Element], pieces: Iterable[tuple[slice, slice]]) -> NDArray[Element]:
     return np.concatenate([part for kept, added in pieces for part in (old[kept], new[added])])
 
 
-def _by_page(slots: NDArray[np.int64]) -> Iterator[tuple[int, slice]]:
+def _by_page(slots: Integers) -> Iterator[tuple[int, slice]]:
     """For each run of `slots` on one page, the page's number and the run's place; `slots` are sorted by page."""
     pages = slots >> PAGE_BITS
     starts = np.flatnonzero(np.diff(pages, prepend=-1))
@@ -250,5 +248,5 @@ def _by_page(slots: NDArray[np.int64]) -> Iterator[tuple[int, slice]]:
         yield int(pages[start]), slice(int(start), int(stop))
 
 
-def _within_page(slots: NDArray[np.int64]) -> NDArray[np.uint16]:
+def _within_page(slots: Integers) -> NDArray[np.uint16]:
     return (slots % PAGE_SLOTS).astype(np.uint16)

@@ -11,16 +11,13 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby
 
 import numpy as np
-from numpy.typing import NDArray
 
-from service.arrays import Codes, Integers, Mask
+from service.arrays import Codes, Integers, Mask, Reals
 from service.engine.memory import DatasetMemory
 from service.engine.rows import RowView, TableRows
 from service.engine.vectors import VectorView
 from service.query.columns import QueryColumn
 from service.query.features import FeatureMap, Number, OneHot, Vector
-
-Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

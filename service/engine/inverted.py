@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from service.arrays import Codes, Integers
 from service.query.columns import Coding, coding_of
@@ -23,8 +22,8 @@ from service.query.schema import CategoryColumn, Column, IntegerColumn
 
 Listing = tuple[str, ...]
 """The one or two columns by whose codes rows are listed."""
-Columns = Mapping[str, NDArray[np.unsignedinteger]]
-PageOf = Callable[[str, int], NDArray[np.unsignedinteger]]
+Columns = Mapping[str, Codes]
+PageOf = Callable[[str, int], Codes]
 """The codes of a column on one page."""
 VALUES_MAX: Final = 2**12  # with more, the edges of the lists would take more room than the lists
 PAIRS_MAX: Final = 2**14  # of values of two columns together: their edges take as much room as the lists
@@ -62,7 +61,7 @@ class Inverted:
 
     __slots__ = ("edges", "rows")
 
-    def __init__(self, rows: NDArray[np.unsignedinteger], edges: Integers) -> None:
+    def __init__(self, rows: Codes, edges: Integers) -> None:
         self.rows, self.edges = rows, edges
 
     @classmethod
@@ -109,7 +108,7 @@ class InvertedPages:
         """The number of rows listed under the codes from `low` to `high`."""
         return int(self._totals[high + 1] - self._totals[low])
 
-    def rows(self, low: int, high: int) -> list[NDArray[np.unsignedinteger]]:
+    def rows(self, low: int, high: int) -> list[Codes]:
         """For each page, its rows listed under the codes from `low` to `high`: increasing under each code."""
         ends = zip(self._edges[:, low].tolist(), self._edges[:, high + 1].tolist(), self._pages, strict=True)
         return [page.rows[start:stop] for start, stop, page in ends]
@@ -166,7 +165,7 @@ class Indexes:
         return tuple(listing for listing, pages in tuple(self._pages.items()) if pages)
 
     def built(
-        self, listings: Iterable[Listing], page_of: PageOf, came: Mapping[int, NDArray[np.int64]], *, count: int
+        self, listings: Iterable[Listing], page_of: PageOf, came: Mapping[int, Integers], *, count: int
     ) -> dict[Listing, Built]:
         """The indexes as they will be on `count` pages, after people have come to the rows `came` of some pages.
 
@@ -203,7 +202,7 @@ class Indexes:
         page_of: PageOf,
         *,
         held: Inverted | None = None,
-        came: NDArray[np.int64] | None = None,
+        came: Integers | None = None,
     ) -> Inverted:
         codes = listed_codes(listing, {name: page_of(name, page) for name in listing}, self._codings)
         if held is not None and came is not None and came.size <= INSERTED_MAX:

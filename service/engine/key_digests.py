@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from service.arrays import Codes
+from service.arrays import Codes, Words
 from service.query.columns import DIGEST_CODING, codings_of
 from service.query.keys import Key
 from service.query.schema import Table
@@ -22,7 +21,7 @@ from service.query.schema import Table
 SALT_BYTES: Final = 32
 
 
-def key_digests(salt: bytes, keys: Sequence[Key]) -> NDArray[np.uint64]:
+def key_digests(salt: bytes, keys: Sequence[Key]) -> Words:
     """The digests (n,) of n keys, as codes of the column of digests: 64 bits of BLAKE2b (RFC 7693)."""
     begun = hashlib.blake2b(digest_size=8, key=salt, person=b"sparing key")
     digests = bytearray()
@@ -34,7 +33,7 @@ def key_digests(salt: bytes, keys: Sequence[Key]) -> NDArray[np.uint64]:
     return np.minimum(np.frombuffer(digests, dtype="<u8").astype(np.uint64), np.uint64(DIGEST_CODING.span))
 
 
-def row_digests(salt: bytes, table: Table, keys: Sequence[Key], codes: Mapping[str, Codes]) -> NDArray[np.uint64]:
+def row_digests(salt: bytes, table: Table, keys: Sequence[Key], codes: Mapping[str, Codes]) -> Words:
     """The digests (n,) of n rows: of key and values that are not NULL, and of how many equal rows came before.
 
     Neither the order of the rows nor that of the columns matters. A column that is added later does not matter where it

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from service.arrays import Codes, Integers
 from service.core.charge import LIMIT_UNITS_MAX
@@ -201,7 +200,7 @@ class DatasetMemory:
         if np.count_nonzero(named) != slots.size or self.people.holds_any(slots, but=emptied):
             raise ValueError("a slot is taken, or named twice")
 
-    def _check(self, table: str, slots: NDArray[np.int64], codes: Mapping[str, Codes]) -> None:
+    def _check(self, table: str, slots: Integers, codes: Mapping[str, Codes]) -> None:
         """Refuse slots and codes that do not fit the table. Raises ValueError. NULL is the largest code there is."""
         if slots.dtype != np.int64 or slots.ndim != 1 or (slots.size > 0 and slots.min() < 0):
             raise ValueError("slots must be a row of int64, none negative")

@@ -18,13 +18,12 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from service.arrays import FEW
+from service.arrays import FEW, Integers, Mask
 from service.core.renyi_filter import Touched
 from service.query.division import PAGE_SLOTS
 
 Counts = NDArray[np.uint32]
 FirstTicks = NDArray[np.uint16]
-Slots = NDArray[np.int64]
 PAGE_BITS: Final = PAGE_SLOTS.bit_length() - 1
 """The number of bits of a slot's place on its page: 16, so that a uint16 holds exactly these places."""
 _CHARGED, _LEFT_OUT = 0, 1
@@ -41,9 +40,9 @@ class PageTotals:
     `spent` is int64, the counters are uint32 and `ticks` are uint16. An empty array `ticks` stands for zeros.
     """
 
-    spent: NDArray[np.int64]
-    charged: NDArray[np.uint32]
-    left_out: NDArray[np.uint32]
+    spent: Integers
+    charged: Counts
+    left_out: Counts
     ticks: FirstTicks = field(default_factory=lambda: np.zeros(0, dtype=np.uint16))
 
     @classmethod
@@ -63,7 +62,7 @@ def pages_for(slots: int) -> int:
     return -(-slots // PAGE_SLOTS)
 
 
-def union(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+def union(parts: Sequence[Integers]) -> Integers:
     """The slots that are in any of `parts`, none negative: increasing, each once.
 
     np.unique gives the same, and takes fifty times as long for a million slots.
@@ -74,7 +73,7 @@ def union(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.flatnonzero(is_in)
 
 
-def pages_of(slots: NDArray[np.int64]) -> NDArray[np.int64]:
+def pages_of(slots: Integers) -> Integers:
     """The pages that hold `slots` (n,), which may be in any order: increasing, each page once."""
     pages = slots >> PAGE_BITS
     if pages.size <= FEW:
@@ -100,11 +99,11 @@ class Counters:
         """The number of slots."""
         return self._size
 
-    def charged_of(self, slots: Slots | slice) -> Counts:
+    def charged_of(self, slots: Integers | slice) -> Counts:
         """The number of queries that charged each of `slots` (k,), (k,), as a copy."""
         return self._of(_CHARGED, slots)
 
-    def left_out_of(self, slots: Slots | slice) -> Counts:
+    def left_out_of(self, slots: Integers | slice) -> Counts:
         """The number of queries that left out each of `slots` (k,), (k,), as a copy."""
         return self._of(_LEFT_OUT, slots)
 
@@ -138,7 +137,7 @@ class Counters:
         """Bring the counters of slots that are not given yet into physical memory. They are zero before and after."""
         self._totals[:, slots] = self._recent[:, slots] = 0
 
-    def count(self, touched: Touched, active: NDArray[np.bool_]) -> None:
+    def count(self, touched: Touched, active: Mask) -> None:
         """Count one more query: it charged the places `active` (p,) of `touched`, and left out the other touched ones.
 
         Raises IndexError for a slot beyond the counters.
@@ -158,7 +157,7 @@ class Counters:
             recent = self._recent[number, touched.index]
             recent += counted.view(np.uint8)
 
-    def take_back(self, touched: Touched, active: NDArray[np.bool_]) -> None:
+    def take_back(self, touched: Touched, active: Mask) -> None:
         """Undo the count of a query: the last one, or an earlier one."""
         for page in range(len(self._queries)):
             self._settle(page)
@@ -168,7 +167,7 @@ class Counters:
         self._totals[_LEFT_OUT, out] -= are_more
         self._recent[_LEFT_OUT, out] = are_more
 
-    def _of(self, number: int, slots: Slots | slice) -> Counts:
+    def _of(self, number: int, slots: Integers | slice) -> Counts:
         """The values of one of the two counters for `slots`; of a slice only the slots that exist."""
         counted: Counts = self._totals[number, : self._size][slots] + self._recent[number, : self._size][slots]
         return counted

@@ -11,9 +11,8 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from service.arrays import Codes, Integers
+from service.arrays import Codes, Integers, Mask
 from service.engine.inverted import Built, Indexes, Listing, is_indexed
 from service.engine.pages import PAGE_BITS, pages_for, pages_of
 from service.engine.vectors import Replaced, VectorBlocks
@@ -36,7 +35,7 @@ class PeopleChange:
 
     emptied: Integers
     people: SlotCodes
-    whole: tuple[NDArray[np.bool_], Columns] | None
+    whole: tuple[Mask, Columns] | None
     came_to: tuple[int, ...]
     indexes: Mapping[Listing, Built]
     vectors: Mapping[str, Replaced]
@@ -52,7 +51,7 @@ class People:
         self, table: Table, codings: Mapping[str, Coding], vectors: Mapping[str, VectorCoding] | None = None
     ) -> None:
         self._codings = codings
-        self.present: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        self.present: Mask = np.zeros(0, dtype=np.bool_)
         self.columns: Columns = {name: np.empty(0, dtype=coding.dtype) for name, coding in codings.items()}
         indexed = {name: column for name, column in table.columns.items() if is_indexed(column)}
         self.vectors = {name: VectorBlocks(coding) for name, coding in (vectors or {}).items()}
@@ -130,7 +129,7 @@ class People:
         for name, blocks in change.vectors.items():
             self.vectors[name].put(blocks)
 
-    def _copied(self, size: int) -> tuple[NDArray[np.bool_], Columns]:
+    def _copied(self, size: int) -> tuple[Mask, Columns]:
         added = size - self.present.size
         columns = {
             name: np.concatenate([codes, np.full(added, self._codings[name].null_code, dtype=codes.dtype)])
@@ -138,7 +137,7 @@ class People:
         }
         return np.concatenate([self.present, np.zeros(added, dtype=np.bool_)]), columns
 
-    def _write(self, present: NDArray[np.bool_], columns: Columns, emptied: Integers, people: SlotCodes) -> None:
+    def _write(self, present: Mask, columns: Columns, emptied: Integers, people: SlotCodes) -> None:
         slots, codes = people
         place = as_slice(slots)
         for name, column in columns.items():

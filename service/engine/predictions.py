@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from service.arrays import Codes, Integers
-from service.engine.features import FeatureReader, Reals
+from service.arrays import Codes, Integers, Reals
+from service.engine.features import FeatureReader
 from service.engine.rows import RowView, TableRows
 from service.engine.vectors import VectorView
 from service.query.columns import Coding, QueryColumn

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from service.arrays import Mask
+from service.arrays import Integers, Mask, Reals
 from service.core.outer_products import WITHIN, OuterProducts, squared_norms, squares_of
 from service.core.renyi_filter import Touched
-from service.engine.features import FeatureReader, Reals
+from service.engine.features import FeatureReader
 from service.engine.predictions import logistic, softmax
 from service.engine.rows import RowView
 from service.engine.sparse_vectors import BrokenInvariant
@@ -61,7 +60,7 @@ def _errors(product: ProductPlan, model: Model, arguments: Reals, view: RowView)
     return np.rint(predicted * 2.0**-model.error_log2), has_target
 
 
-def _square(plan: Plan, index: slice | NDArray[np.int64], marks: Mask, features: Reals, peak: int) -> OuterProducts:
+def _square(plan: Plan, index: slice | Integers, marks: Mask, features: Reals, peak: int) -> OuterProducts:
     """The products of the individuals' features with each other, within the clip."""
     norms = squared_norms(features, None) * marks
     block = OuterProducts(touched=Touched(index, marks), norms_squared=norms, left=features, right=None, peak=peak**2)
@@ -72,7 +71,7 @@ def _square(plan: Plan, index: slice | NDArray[np.int64], marks: Mask, features:
 
 
 def _gradient(
-    plan: Plan, product: ProductPlan, index: slice | NDArray[np.int64], errors: Reals, features: Reals
+    plan: Plan, product: ProductPlan, index: slice | Integers, errors: Reals, features: Reals
 ) -> OuterProducts:
     """The products of the individuals' errors (classes, p) with their features, within the clip.
 

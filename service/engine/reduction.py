@@ -23,9 +23,8 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from service.arrays import Integers, first, halves, uniform
+from service.arrays import Integers, Words, first, halves, uniform
 from service.core.outer_products import OuterProducts
 from service.core.release import Block, Contributions
 from service.engine.sparse_vectors import BrokenInvariant
@@ -84,7 +83,7 @@ def _squared(numbers: Integers) -> int:
     return (above << 2 * _HALF_BITS) + (between << _HALF_BITS + 1) + below
 
 
-def _summed(squares: NDArray[np.uint64]) -> int:
+def _summed(squares: Words) -> int:
     high, low = halves(squares, _WHOLE)
     return (int(high[0]) << _HALF_BITS) + int(low[0])
 

@@ -13,12 +13,12 @@ steps as a query that selects one row.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.arrays import Codes, Integers, Mask, take
+from service.arrays import Codes, Element, Integers, Mask, take
 from service.query.columns import (
     CODE_TABLE_SPAN_MAX,
     DIGEST_CODING,
@@ -199,9 +199,6 @@ def _coded(codes: Integers, is_null: Mask | None, coding: Coding) -> Codes:
     if is_null is not None:
         coded[is_null] = coding.null_code
     return coded
-
-
-Element = TypeVar("Element", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -11,7 +11,6 @@ from itertools import chain
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from service.arrays import Codes, Integers, Mask
 from service.engine.inverted import InvertedPages, Listing
@@ -21,7 +20,7 @@ from service.query.working_memory import LISTED_MAX, RUNS_MAX, SCAN_WORTH, TABLE
 
 Select = Callable[[Mapping[str, Codes], Mask], object]
 """Writes to its second argument (n,) whether each row of the columns (n,) is selected."""
-Rows = NDArray[np.unsignedinteger]
+Rows = Codes
 Indexes = Mapping[Listing, InvertedPages]
 _LISTS_MAX: Final = 64  # a list of more values is looked up in a table: each would be read page by page
 _CHOICE_MAX: Final = 4  # of so many conditions with the most values a pair is chosen

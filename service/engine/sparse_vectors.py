@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.arrays import Integers, first, halves, kept, uniform
+from service.arrays import Integers, Mask, first, halves, kept, uniform
 from service.core.release import Contributions
 from service.core.renyi_filter import Touched
 from service.core.shortening import shortened
@@ -23,7 +23,7 @@ SATURATED: Final = 2**62
 """Stands for any squared norm of 2^62 or more: beyond every clip."""
 _HALF_BITS: Final = 32
 _WORD: Final = 2**32
-Keys = NDArray[np.uint32] | NDArray[np.int64]
+Keys = NDArray[np.uint32] | Integers
 
 
 class BrokenInvariant(RuntimeError):
@@ -51,7 +51,7 @@ class Entries:
     values: Integers  # (m,) grid steps
     one_value: bool = False
 
-    def kept(self, which: NDArray[np.bool_]) -> "Entries":
+    def kept(self, which: Mask) -> "Entries":
         """The entries marked in `which` (m,)."""
         return Entries(
             owners=kept(which, self.owners),
@@ -233,7 +233,7 @@ def _lengths(firsts: Integers, entries: int) -> Integers:
     return np.diff(firsts, append=entries)
 
 
-def _begins(keys: Keys) -> NDArray[np.bool_]:
+def _begins(keys: Keys) -> Mask:
     """Tell for each of the keys (m,) whether a run of equal keys begins there."""
     begins = np.ones(keys.shape, dtype=np.bool_)
     np.not_equal(keys[1:], keys[:-1], out=begins[1:])

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from service.arrays import Codes, Integers, first, is_uniform, take, uniform
+from service.arrays import Codes, Integers, Mask, first, is_uniform, take, uniform
 from service.engine.sparse_vectors import BrokenInvariant, RowEntries
 from service.query.columns import Coding, rounded
 from service.query.extents import shifted
@@ -137,7 +136,7 @@ class Stack:
             codes[place] = 0 if name is None else columns[name]
         return codes
 
-    def known(self, codes: Integers) -> NDArray[np.bool_]:
+    def known(self, codes: Integers) -> Mask:
         """The mask of codes (j, k) that are not NULL."""
         return np.less_equal(codes, self.spans)
 

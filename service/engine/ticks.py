@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from service.arrays import Integers, Mask, narrowest
 from service.core.release import Participants, Release
@@ -62,7 +61,7 @@ class TickCounts:
         first = self._first[touched.index]
         self._first[touched.index] = np.where(first == number, 0, first)
 
-    def release(self, memory: DatasetMemory, number: int, noise: NDArray[np.int64]) -> Release:
+    def release(self, memory: DatasetMemory, number: int, noise: Integers) -> Release:
         """Release tick `number`: the steps of all individuals that are counted by now, added to the `noise` (1,).
 
         Individuals that are counted for the first time are marked. An individual adds nothing while it has paused, or
@@ -74,7 +73,7 @@ class TickCounts:
             values=noise, blocks=blocks, one_norm=False, charged_count=count, left_out_count=0, charged_units=0
         )
 
-    def _blocks(self, memory: DatasetMemory, number: int, total: NDArray[np.int64]) -> Iterator[Participants]:
+    def _blocks(self, memory: DatasetMemory, number: int, total: Integers) -> Iterator[Participants]:
         """The individuals that add something, page by page; adds their steps to `total`."""
         narrow = narrowest(int(self._steps.max()) ** 2)
         for start in range(0, max(memory.slots_used, 1), PAGE_SLOTS):

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from service.arrays import Integers
+from service.arrays import Integers, Mask
 from service.ledger.model.journal import JournalAct, joined_slots
 from service.ledger.model.rows import DatasetRecord
 
@@ -36,10 +35,10 @@ class JournalState:
     is_told: bool = True
     limits: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     largest: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    are_exact: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    are_present: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    have_paused: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    are_plain: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    are_exact: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    are_present: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    have_paused: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    are_plain: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
 
     @classmethod
     def of(cls, record: DatasetRecord) -> Self:

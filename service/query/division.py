@@ -10,8 +10,8 @@ from math import ceil
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from service.arrays import Integers, Mask
 from service.query.schema import EventsTable, IndividualsTable
 
 PAGE_SLOTS: Final = 2**16
@@ -24,7 +24,6 @@ ROWS_SHARE: Final = Fraction(5, 4)
 No public number says how events are spread over people, and the price of a query is that of the fullest shard.
 """
 _PAGE_BITS: Final = PAGE_SLOTS.bit_length() - 1
-_Slots = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +38,17 @@ class ShardPlace:
         if not 0 <= self.number < self.count:
             raise ValueError(f"there is no shard {self.number} of {self.count}")
 
-    def holds(self, slots: _Slots) -> NDArray[np.bool_]:
+    def holds(self, slots: Integers) -> Mask:
         """The mask (k,) of those slots (k,) of the dataset that are on this shard."""
-        here: NDArray[np.bool_] = (slots >> _PAGE_BITS) % self.count == self.number
+        here: Mask = (slots >> _PAGE_BITS) % self.count == self.number
         return here
 
-    def own(self, slots: _Slots) -> _Slots:
+    def own(self, slots: Integers) -> Integers:
         """The shard's own numbers (k,) of slots (k,) of the dataset, which are on this shard."""
         pages = slots >> _PAGE_BITS
         return slots - ((pages - pages // self.count) << _PAGE_BITS)
 
-    def of_dataset(self, slots: _Slots) -> _Slots:
+    def of_dataset(self, slots: Integers) -> Integers:
         """The slots (k,) of the dataset that have these numbers (k,) on the shard."""
         return slots + ((((slots >> _PAGE_BITS) * (self.count - 1)) + self.number) << _PAGE_BITS)
 
@@ -69,7 +68,7 @@ class ShardPlace:
 UNDIVIDED: Final = ShardPlace(0, 1)
 
 
-def at_each_shard(slots: _Slots, shards: int) -> _Slots:
+def at_each_shard(slots: Integers, shards: int) -> Integers:
     """The number of these slots (k,) on each of `shards` shards, (shards,)."""
     return np.bincount((slots >> _PAGE_BITS) % shards, minlength=shards)
 

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from service.arrays import Integers
+from service.arrays import Integers, Reals
 from service.query.columns import rounded
 
 TOTAL_MAX = 2**61  # of the sum over one individual's rows before clipping, and over all individuals after it
@@ -55,7 +54,7 @@ class Vectors:
         largest: int = max(sum(entry * entry for entry in vector) for vector in different)
         return largest
 
-    def _longest(self, about: NDArray[np.float64]) -> Iterator[range]:
+    def _longest(self, about: Reals) -> Iterator[range]:
         """The places of the entries of each vector that may be the longest, by doubles near the entries (n,)."""
         squared = np.add.reduceat(np.square(about), self.starts)
         stops = np.append(self.starts[1:], about.size)

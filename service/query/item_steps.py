@@ -12,9 +12,8 @@ from math import frexp
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from service.arrays import Integers
+from service.arrays import Integers, Reals
 
 STEPS_LOG2: Final = 28
 """The usual number of steps in an item's noise, as a power of two. Up to it the sampler rarely needs its slow path."""
@@ -58,7 +57,7 @@ class Quotients:
     """
 
     rights: Integers
-    factors: NDArray[np.float64]  # the estimates' doubles
+    factors: Reals  # the estimates' doubles
     multipliers: Integers  # 2^shift modulo 2^64
     divisors: Integers
 

@@ -6,9 +6,8 @@ from math import frexp
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from service.arrays import Integers
+from service.arrays import Integers, Reals
 from service.query.features import FeatureMap
 from service.query.parameters_ast import HASHES_MAX, PARAMETERS_MAX, HashedParameters, is_unknown
 from service.query.problems import QueryProblem
@@ -35,7 +34,7 @@ class PackedParameters:
         return np.frombuffer(self.packed, dtype=np.int64).reshape(self.classes, -1)
 
 
-def parameter_rows(given: Given, classes: int | None, size: int, *, field: str, of: str) -> NDArray[np.float64]:
+def parameter_rows(given: Given, classes: int | None, size: int, *, field: str, of: str) -> Reals:
     """The parameters of `size` features: a row for each class, or one row without classes. Raises QueryProblem."""
     if isinstance(given, HashedParameters):
         return _known(given, (size,) if classes is None else (classes, size), field).reshape(-1, size)
@@ -52,7 +51,7 @@ def parameter_rows(given: Given, classes: int | None, size: int, *, field: str, 
     return np.array(rows, dtype=np.float64)
 
 
-def parameter_steps(rows: NDArray[np.float64], features: FeatureMap) -> tuple[Integers, int]:
+def parameter_steps(rows: Reals, features: FeatureMap) -> tuple[Integers, int]:
     """The parameters in steps of a power of two, and its exponent. Every argument is below 2^52 of these steps."""
     largest = float(np.abs(rows).max())
     bits = ARGUMENT_MAX.bit_length() - 1 - features.sum_max.bit_length()
@@ -76,7 +75,7 @@ def _numbers(parameters: Sequence[float] | Sequence[Sequence[float]]) -> Sequenc
     return [number for number in parameters if not isinstance(number, Sequence)]
 
 
-def _known(given: HashedParameters, shape: tuple[int, ...], field: str) -> NDArray[np.float64]:
+def _known(given: HashedParameters, shape: tuple[int, ...], field: str) -> Reals:
     """The numbers that a hash stands for. Raises QueryProblem where they are unknown, or of another shape."""
     if is_unknown(given):
         raise QueryProblem.of(field, UNKNOWN_HASH)

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from math import frexp
 
 import numpy as np
-from numpy.typing import NDArray
 
-from service.arrays import Integers
+from service.arrays import Integers, Reals
 from service.query.columns import REAL_BITS
 from service.query.extents import STEPS_MIN, Extent, Vectors
 
@@ -49,7 +48,7 @@ class Triples:
 
     functionals: Integers  # (n,)
     codes: Integers  # (n,) of the values
-    weights: NDArray[np.float64]  # (n,)
+    weights: Reals  # (n,)
 
 
 def matrix_of(triples: Triples) -> tuple[tuple[int, ...], SparseMatrix]:
@@ -81,12 +80,12 @@ def matrix_of(triples: Triples) -> tuple[tuple[int, ...], SparseMatrix]:
     )
 
 
-def is_whole(weights: NDArray[np.float64]) -> bool:
+def is_whole(weights: Reals) -> bool:
     """Tell whether all weights are whole numbers that a double holds exactly."""
     return bool(np.all((np.rint(weights) == weights) & (np.abs(weights) < WHOLE_MAX)))
 
 
-def step_log2_of(weights: NDArray[np.float64]) -> int:
+def step_log2_of(weights: Reals) -> int:
     """The exponent of the step: 0 for whole numbers, or that of a real column with the largest weight as its bound."""
     if is_whole(weights):
         return 0

@@ -11,8 +11,8 @@ from math import ldexp
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from service.arrays import Integers, Reals
 from service.core.laws import Law
 
 Numbers = float | tuple[float, ...]
@@ -78,8 +78,8 @@ def unpacked(sigmas: bytes) -> tuple[float, ...]:
 
 
 def in_query_units(
-    steps: NDArray[np.int64], *, grid_log2: int, grid: Numbers, axes: Sequence[Mapping[str, Any]]
-) -> NDArray[np.int64] | NDArray[np.float64]:
+    steps: Integers, *, grid_log2: int, grid: Numbers, axes: Sequence[Mapping[str, Any]]
+) -> Integers | Reals:
     """The numbers (dimension,) of an answer. They are exact while |steps| < 2^53; rounding beyond is post-processing.
 
     `axes` give the select item of each coordinate, where each item has its own steps.
@@ -87,7 +87,7 @@ def in_query_units(
     if isinstance(grid, tuple):
         items = axes[-1]["select"]
         of_group = np.repeat([grid[item["item"]] for item in items], [item["size"] for item in items])
-        numbers: NDArray[np.float64] = (steps.reshape(-1, of_group.size) * of_group).reshape(-1)
+        numbers: Reals = (steps.reshape(-1, of_group.size) * of_group).reshape(-1)
         return numbers
     return steps if grid_log2 == 0 else np.ldexp(steps.astype(np.float64), grid_log2)
 

@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 import orjson
-from numpy.typing import NDArray
 
 from service.accounting.statements import advisory_epsilon
+from service.arrays import Integers, Mask, Reals
 from service.core.charge import rho_of_units
 from service.ledger.model.errors import Unavailable
 from service.ledger.model.ledger_entry import EntryRecord
@@ -39,11 +39,11 @@ class AllAccounts:
     """
 
     seq: int
-    present: NDArray[np.bool_]
-    limit: NDArray[np.int64]
-    spent: NDArray[np.int64]
-    paused: NDArray[np.bool_]
-    dropped: NDArray[np.bool_]  # under the drop rule, those that a query has left out
+    present: Mask
+    limit: Integers
+    spent: Integers
+    paused: Mask
+    dropped: Mask  # under the drop rule, those that a query has left out
 
     @property
     def individuals(self) -> int:
@@ -66,14 +66,14 @@ class AllAccounts:
         return int(np.count_nonzero(self.present & self.dropped))
 
     @property
-    def remaining(self) -> NDArray[np.int64]:
+    def remaining(self) -> Integers:
         """The units left in each slot, (slots,); zero where one came back with a limit below its spent total."""
-        remaining: NDArray[np.int64] = np.maximum(self.limit - self.spent, 0)
+        remaining: Integers = np.maximum(self.limit - self.spent, 0)
         return remaining
 
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Reals:
         """The share of its limit that each individual has left, (individuals,)."""
-        limit: NDArray[np.int64] = self.limit[self.present]
+        limit: Integers = self.limit[self.present]
         return self.remaining[self.present] / np.maximum(limit, 1)
 
     def typical(self, recent: Sequence[EntryRecord]) -> TypicalQuery | None:
@@ -168,7 +168,7 @@ def summary(taken: AllAccounts, facts: LedgerFacts) -> BudgetSummary:
     )
 
 
-def quantiles_of(share: NDArray[np.float64]) -> list[float]:
+def quantiles_of(share: Reals) -> list[float]:
     """The QUANTILES of shares; an empty list where there are no shares."""
     found: list[float] = np.quantile(share, QUANTILES).tolist() if share.size else []
     return found

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from service.arrays import Integers
 from service.core.charge import rho_of_units
@@ -86,12 +85,12 @@ def forecast(plan: Plan, words: str, charges: tuple[Integers, Integers], taken: 
     )
 
 
-def _share(times: NDArray[np.int64], queries: int) -> float:
+def _share(times: Integers, queries: int) -> float:
     """The share of individuals that can pay for more than `queries`; `times` (k,) ascending."""
     return 0.0 if times.size == 0 else float(1 - np.searchsorted(times, queries, side="right") / times.size)
 
 
-def _dropped_after(times: Sequence[int] | NDArray[np.int64], share: float) -> int | None:
+def _dropped_after(times: Sequence[int] | Integers, share: float) -> int | None:
     """The least k such that at least `share` of the individuals cannot pay for more than k queries."""
     if len(times) == 0:
         return None

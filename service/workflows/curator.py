@@ -37,8 +37,8 @@ from service.workflows.datasets import Counts, Registration, listed_datasets, re
 from service.workflows.principals import Principals
 from service.workflows.registration_changes import Archiving, Extension, archiving, delete, extending
 from service.workflows.uploads import first_rows, store_upload
-from service.writer.committer import BaseVersion, Operation
-from service.writer.operations import ATTEMPTS_MAX, Preparation, Result, act_beside, next_epoch
+from service.writer.committer import BaseVersion, Operation, Result
+from service.writer.operations import ATTEMPTS_MAX, Preparation, act_beside, next_epoch
 from service.writer.registry import DatasetRegistry
 from service.writer.replication.exchange import ReplicaExchange
 from service.writer.state import DatasetState

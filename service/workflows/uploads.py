@@ -21,10 +21,9 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
-from service.arrays import Codes, Integers, Mask
+from service.arrays import Codes, Integers, Mask, Words
 from service.engine.ingest import Keys, Problems, RowError, Rows, RowsProblem
 from service.engine.key_digests import key_digests, row_digests
 from service.engine.pages import union
@@ -471,7 +470,7 @@ class Dropped:
         )
 
 
-def rows_to_keep(slots: Integers, digests: NDArray[np.uint64], held: Integers, limit: int) -> Mask:
+def rows_to_keep(slots: Integers, digests: Words, held: Integers, limit: int) -> Mask:
     """The mask of the rows (n,) that an upload stores if an individual may hold `limit`: those of the least digests.
 
     Each row is of an individual with too many rows, whose slot is in `slots` (n,). `held` (n,) is the number of rows

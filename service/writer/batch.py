@@ -16,8 +16,8 @@ from uuid import UUID
 
 import numpy as np
 import orjson
-from numpy.typing import NDArray
 
+from service.arrays import Reals
 from service.core.charge import CHARGE_UNITS_MAX, rho_of_units
 from service.core.noise import Entropy
 from service.failpoints import reach
@@ -254,5 +254,5 @@ def stored_answer(record: AnswerRecord) -> StoredAnswer:
     return StoredAnswer(query_id=record.query_id, sequence=record.seq, body=record.body, values=values)
 
 
-def _values(body: bytes) -> NDArray[np.float64]:
+def _values(body: bytes) -> Reals:
     return np.asarray(orjson.loads(body)["values"], dtype=np.float64)

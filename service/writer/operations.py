@@ -6,20 +6,18 @@ A long one is prepared in the caller's thread, outside the writer, and finished 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic
 
 from service.ledger.model.errors import Unavailable
 from service.ledger.model.rows import Head
 from service.ledger.ports.store import CommitUnclear, HeadMoved, StoreUnavailable
 from service.ledger.ports.transaction import LongAct, Transaction
-from service.writer.committer import BaseVersion, Operation, PreparedOperation
+from service.writer.committer import BaseVersion, Operation, PreparedOperation, Result
 from service.writer.state import DatasetState, RecordsView
 from service.writer.threads import WriterThread
 
 ATTEMPTS_MAX: Final = 3
 """The most attempts to prepare an operation. One fails if the dataset is reconciled or loaded again meanwhile."""
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import InitVar, dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final
 
 from service.core.noise import Entropy
 from service.ledger.model.errors import Busy, Unavailable, WorkflowError
@@ -21,7 +21,7 @@ from service.ledger.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.writer.admission.schedule import FairQueue, Reservation, ScheduleFull
 from service.writer.admission.scheduler import ServersOwn
 from service.writer.checkpoints import Checkpointer
-from service.writer.committer import Committer, Operation
+from service.writer.committer import Committer, Operation, Result
 from service.writer.replication.exchange import NO_EXCHANGE, ReplicaExchange, Tail
 from service.writer.rollback.guard import RollbackGuard
 from service.writer.shards.divided import Shards
@@ -34,7 +34,6 @@ BATCH_KEPT_BYTES_MAX: Final = 2**27
 """The most bytes of answers and charges that submissions sharing a commit keep, where there are no slots."""
 CHECKPOINT_EVERY: Final = 1024
 
-Result = TypeVar("Result")
 Look = Callable[[DatasetState], Result]
 """A function that copies what it needs of the state, and changes nothing."""
 

@@ -18,7 +18,7 @@ Rule = Callable[[Module], list[str]]
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "arrays": frozenset(),
     "core": frozenset({"arrays"}),
-    "accounting": frozenset({"core"}),
+    "accounting": frozenset({"arrays", "core"}),
     "query": frozenset({"arrays", "core"}),
     "engine": frozenset({"arrays", "core", "query"}),
     "ledger": frozenset({"accounting", "arrays", "core", "engine", "numerals", "query"}),

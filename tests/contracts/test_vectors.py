@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from psycopg import sql
 
-from service.ledger.model.rows import Codes, DatasetRecord
+from service.ledger.model.rows import ColumnCodes, DatasetRecord
 from service.ledger.ports.store import Store
 from service.query.keys import Key
 from service.query.schema import Schema
@@ -40,7 +40,7 @@ def codes_of(count: int, seed: int = 3) -> dict[str, NDArray[np.unsignedinteger]
     return codes
 
 
-def filled(store: Store) -> tuple[DatasetRecord, Codes]:
+def filled(store: Store) -> tuple[DatasetRecord, ColumnCodes]:
     """A dataset with records of COUNT individuals, in an order of slots that is not theirs."""
     record, codes = store.add_dataset(replace(dataset(), schema=SCHEMA)), codes_of(COUNT)
     slots = np.random.default_rng(1).permutation(COUNT)
@@ -52,7 +52,9 @@ def filled(store: Store) -> tuple[DatasetRecord, Codes]:
     return record, codes
 
 
-def assert_holds(store: Store, record: DatasetRecord, codes: Codes, slots: list[int], of: list[int] | None) -> None:
+def assert_holds(
+    store: Store, record: DatasetRecord, codes: ColumnCodes, slots: list[int], of: list[int] | None
+) -> None:
     """The records of these slots are there, code by code."""
     with store.transaction(record.id, lock=False) as transaction:
         found_slots, found = transaction.records("people", of=None if of is None else np.array(of, dtype=np.int64))

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from numpy.typing import NDArray
 
 from service.ledger.model.errors import InvalidRequest, NotFound
-from service.ledger.model.rows import Codes, SlotsInUse
+from service.ledger.model.rows import ColumnCodes, SlotsInUse
 from service.ledger.model.views import Principal
 from service.query.keys import Key
 from service.query.parse import parse_query
@@ -55,7 +55,7 @@ class CountingTransaction(MemoryTransaction):
         self._count(found.slots, of)
         return found
 
-    def records(self, table: str, *, of: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], Codes]:
+    def records(self, table: str, *, of: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], ColumnCodes]:
         slots, codes = super().records(table, of=of)
         self._count(slots, of)
         return slots, codes

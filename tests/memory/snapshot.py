@@ -20,7 +20,7 @@ from service.ledger.model.rows import (
     AnswerRecord,
     Asked,
     AskedErasure,
-    Codes,
+    ColumnCodes,
     DatasetRecord,
     EarlierRegistration,
     EntryFilter,
@@ -190,7 +190,7 @@ class MemorySnapshot:
             paused=np.array([person.paused for person in people.values()], dtype=np.bool_),
         )
 
-    def records(self, table: str, *, of: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], Codes]:
+    def records(self, table: str, *, of: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], ColumnCodes]:
         schema = self._draft.record.schema
         parts = self._draft.records.get(table, ())
         if of is not None:

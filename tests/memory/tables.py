@@ -25,7 +25,7 @@ from service.ledger.model.rows import (
     Address,
     AnswerRecord,
     Checkpoint,
-    Codes,
+    ColumnCodes,
     DatasetRecord,
     EarlierRegistration,
     Head,
@@ -37,7 +37,7 @@ from service.query.keys import Key
 from service.query.schema import BudgetColumn, Column, Schema, VectorColumn
 from service.query.vector_columns import vector_coding
 
-Rows = tuple[NDArray[np.int64], Codes]
+Rows = tuple[NDArray[np.int64], ColumnCodes]
 Item = TypeVar("Item")
 
 
@@ -105,7 +105,7 @@ class Dataset:
             form = plain_forms.get(place)
             self.people[slot] = Person(limit_units=limit, key=key, plain_form=form, paused=is_paused)
 
-    def add_records(self, table: str, slots: NDArray[np.int64], codes: Codes) -> None:
+    def add_records(self, table: str, slots: NDArray[np.int64], codes: ColumnCodes) -> None:
         """Rows of a table."""
         self.records[table] = (*self.records.get(table, ()), (slots, codes))
 
@@ -175,7 +175,7 @@ def _act_record(act: JournalAct, at: datetime, people: Mapping[int, Person]) -> 
     )
 
 
-def recoded(codes: Codes, count: int, before: Mapping[str, Column], after: Mapping[str, Column]) -> Codes:
+def recoded(codes: ColumnCodes, count: int, before: Mapping[str, Column], after: Mapping[str, Column]) -> ColumnCodes:
     """The columns of `count` rows as an extended table codes them."""
     found = {DIGEST: codes[DIGEST]} if DIGEST in codes else {}
     for name, column in after.items():
@@ -192,7 +192,7 @@ def recoded(codes: Codes, count: int, before: Mapping[str, Column], after: Mappi
     return found
 
 
-def chosen(keep: NDArray[np.bool_], slots: NDArray[np.int64], codes: Codes) -> Rows:
+def chosen(keep: NDArray[np.bool_], slots: NDArray[np.int64], codes: ColumnCodes) -> Rows:
     """Some of the rows."""
     return slots[keep], {name: values[keep] for name, values in codes.items()}
 

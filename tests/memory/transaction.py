@@ -14,7 +14,7 @@ from service.ledger.model.amendments import Rewritten
 from service.ledger.model.journal import JournalAct, UploadRecord
 from service.ledger.model.ledger_entry import LedgerEntry
 from service.ledger.model.parameters import KeptParameters
-from service.ledger.model.rows import AnswerRecord, Asked, Codes, DatasetRecord, StoredPage
+from service.ledger.model.rows import AnswerRecord, Asked, ColumnCodes, DatasetRecord, StoredPage
 from service.ledger.ports.store import CommitRejected, StoreUnavailable
 from service.query.keys import Key
 from service.query.schema import Schema
@@ -87,7 +87,7 @@ class MemoryTransaction(MemorySnapshot):
         accounts = list(zip(slots.tolist(), keys, limits.tolist(), strict=True))
         self._write(lambda draft: draft.add_people(accounts, plain_forms))
 
-    def add_records(self, table: str, slots: NDArray[np.int64], codes: Codes) -> None:
+    def add_records(self, table: str, slots: NDArray[np.int64], codes: ColumnCodes) -> None:
         self._write(lambda draft: draft.add_records(table, slots, codes))
 
     def keep_upload(self, upload: UploadRecord) -> None:

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from service.arrays import Integers
 from service.engine.ingest.names import Names
@@ -208,9 +207,7 @@ def _value_bytes(array: pa.Array) -> Integers:
         listed: Integers = counts * _bytes_of(kind.value_type)
         return listed
     if _is_text(kind):
-        lengths: NDArray[np.int64] = (
-            pc.binary_length(array).cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-        )
+        lengths: Integers = pc.binary_length(array).cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
         return lengths
     return np.full(len(array), 0 if pa.types.is_null(kind) else _bytes_of(kind), dtype=np.int64)
 

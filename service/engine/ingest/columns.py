@@ -18,9 +18,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from service.arrays import Codes, Mask
+from service.arrays import Codes, Integers, Mask, Reals
 from service.core.charge import rho_of_units, units_down
 from service.query.calendar import DAY_S, has_zone, seconds_of, written_day_of
 from service.query.columns import Coding, coding_of
@@ -93,7 +92,7 @@ class LimitReader:
         self._budget_units = budget_units
         self._known: dict[str, int] = {}
 
-    def units(self, array: pa.Array, report: Report) -> NDArray[np.int64]:
+    def units(self, array: pa.Array, report: Report) -> Integers:
         """Units (n,) of a batch of text or numbers, DATASET_BUDGET where missing. Raises WrongType."""
         encoded = _written(array).dictionary_encode()
         places = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
@@ -115,7 +114,7 @@ class LimitReader:
         return self._known[text]
 
 
-def whole_times(array: pa.Array, report: Report, *, is_date: bool, is_text: bool) -> tuple[NDArray[np.int64], Mask]:
+def whole_times(array: pa.Array, report: Report, *, is_date: bool, is_text: bool) -> tuple[Integers, Mask]:
     """Days or seconds (n,), rounded down, 0 where missing or wrong; and which are missing. Raises WrongType.
 
     Text is ISO 8601. An array of times with a zone holds instants, which count in UTC. An array of times without a zone
@@ -166,7 +165,7 @@ def nulls_of(array: pa.Array) -> Mask:
     return np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def _of_text(text: pa.Array, report: Report, *, is_date: bool) -> tuple[NDArray[np.int64], Mask]:
+def _of_text(text: pa.Array, report: Report, *, is_date: bool) -> tuple[Integers, Mask]:
     """Days or seconds (n,) of text, 0 where missing or wrong; and which are missing. Each different text is read once.
 
     A column of a million days holds a few thousand different days.
@@ -246,7 +245,7 @@ def _code_booleans(coding: Coding, array: pa.Array, report: Report, *, is_text: 
     raise WrongType(f"the column holds {array.type}, not booleans")
 
 
-def _code_whole(coding: Coding, values: NDArray[np.int64], nulls: Mask) -> Coded:
+def _code_whole(coding: Coding, values: Integers, nulls: Mask) -> Coded:
     lower, upper = coding.offset, coding.offset + coding.span
     clipped = ((values < lower) | (values > upper)) & ~nulls
     codes = np.clip(values, lower, upper) - lower
@@ -266,13 +265,13 @@ def _advice(array: pa.Array) -> str:
     return "; declare the column as date or datetime" if pa.types.is_temporal(array.type) else ""
 
 
-def _with_nulls(codes: NDArray[np.integer], nulls: Mask, coding: Coding) -> Codes:
+def _with_nulls(codes: Integers, nulls: Mask, coding: Coding) -> Codes:
     coded: Codes = codes.astype(coding.dtype)
     coded[nulls] = coding.null_code
     return coded
 
 
-def _integers(array: pa.Array, report: Report, *, is_text: bool) -> tuple[NDArray[np.int64], Mask]:
+def _integers(array: pa.Array, report: Report, *, is_text: bool) -> tuple[Integers, Mask]:
     """Values (n,), 0 where missing or wrong, and which are missing."""
     array = integers_of_doubles(array, report)
     if pa.types.is_decimal(array.type):
@@ -327,7 +326,7 @@ def _int64_of(digits: str) -> int | None:
     return value if -(2**63) <= value < 2**63 else None
 
 
-def _reals(array: pa.Array, report: Report, *, is_text: bool) -> tuple[NDArray[np.float64], Mask]:
+def _reals(array: pa.Array, report: Report, *, is_text: bool) -> tuple[Reals, Mask]:
     """Numbers (n,), 0 where missing or wrong; and which are missing. NaN is missing, and an infinite value is wrong."""
     nulls, kind = nulls_of(array), array.type
     if is_text:

@@ -6,8 +6,8 @@ from typing import Final, overload
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from service.arrays import Integers
 from service.engine.ingest.columns import Report
 from service.engine.ingest.rows import Keys
 from service.query.keys import Key, KeyComparison, UnfitKey, compared, plain
@@ -51,11 +51,11 @@ class ArrowKeys(Keys):
         """All keys in one array."""
         return pa.concat_arrays([pa.array([], pa.string()), *self._keys.chunks])
 
-    def taken(self, rows: NDArray[np.int64]) -> "ArrowKeys":
+    def taken(self, rows: Integers) -> "ArrowKeys":
         """The keys of some rows, in their order."""
         return ArrowKeys(self._keys.take(pa.array(rows)))
 
-    def distinct(self) -> tuple["ArrowKeys", NDArray[np.int64]]:
+    def distinct(self) -> tuple["ArrowKeys", Integers]:
         """Each key once, in the order of its first row; and for each row (n,) the number of its key among these."""
         encoded = self._keys.combine_chunks().dictionary_encode()
         return ArrowKeys(pa.chunked_array([encoded.dictionary])), np.asarray(encoded.indices).astype(np.int64)

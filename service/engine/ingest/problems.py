@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
+
+from service.arrays import Mask
 
 PROBLEMS_MAX = 20
 GROUPS_MAX = 100
@@ -97,7 +98,7 @@ class Problems:
 
     def add_where(
         self,
-        bad: NDArray[np.bool_],
+        bad: Mask,
         message: str,
         *,
         column: str | None,
@@ -182,7 +183,7 @@ class Problems:
             return None
         return self._groups.setdefault(place, _Group())
 
-    def _mark(self, rows_before: int, bad: NDArray[np.bool_]) -> None:
+    def _mark(self, rows_before: int, bad: Mask) -> None:
         end = rows_before + bad.size
         if end > self._wrong.size:
             grown = np.zeros(max(end, 2 * self._wrong.size), dtype=np.bool_)

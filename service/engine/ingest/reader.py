@@ -8,9 +8,8 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from service.arrays import Codes, Mask
+from service.arrays import Codes, Integers, Mask
 from service.engine.ingest.columnar import BATCHES, declared
 from service.engine.ingest.columns import Coded, LimitReader, Report, WrongType, code_column, nulls_of, text_of
 from service.engine.ingest.csv_text import csv_batches, lines_of_rows
@@ -111,7 +110,7 @@ class _Upload:
         self._limit_reader = LimitReader(budget_units)
         self._keys: list[pa.Array] = []
         self._count = 0
-        self._limits: list[NDArray[np.int64]] = []
+        self._limits: list[Integers] = []
         self._codes: dict[str, list[Codes]] = {
             name: [_none_of(column)] for name, column in table.columns.items() if not isinstance(column, BudgetColumn)
         }
@@ -176,7 +175,7 @@ class _Upload:
     def _all_codes(self) -> dict[str, Codes]:
         return {name: np.concatenate(parts) for name, parts in self._codes.items()}
 
-    def _limits_in_one(self) -> list[NDArray[np.int64]]:
+    def _limits_in_one(self) -> list[Integers]:
         """One array of the limits (n,), if the table has a column of limits; else no array."""
         if not any(isinstance(column, BudgetColumn) for column in self._table.columns.values()):
             return []

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from service.arrays import Codes
+from service.arrays import Codes, Integers, Mask
 from service.engine.ingest.names import ColumnNames
 from service.query.keys import Key
 
@@ -34,11 +33,11 @@ class Keys(Sequence[Key]):
     """The keys of an upload in the form in which they are compared; a slice of them is a list."""
 
     @abstractmethod
-    def taken(self, rows: NDArray[np.int64]) -> "Keys":
+    def taken(self, rows: Integers) -> "Keys":
         """The keys of some rows, in their order."""
 
     @abstractmethod
-    def distinct(self) -> tuple["Keys", NDArray[np.int64]]:
+    def distinct(self) -> tuple["Keys", Integers]:
         """Each key once, in the order of its first row; and for each row (n,) the number of its key among these."""
 
     @abstractmethod
@@ -73,10 +72,10 @@ class Rows(RowCounts):
 
     keys: Keys
     codes: dict[str, Codes]  # (n,) each, in the dtype of the column's coding
-    limits: NDArray[np.int64] | None  # (n,) units, DATASET_BUDGET = -1 for the dataset's; None: no budget column
-    places: NDArray[np.int64] | None = None
+    limits: Integers | None  # (n,) units, DATASET_BUDGET = -1 for the dataset's; None: no budget column
+    places: Integers | None = None
 
-    def only(self, kept: NDArray[np.bool_]) -> "Rows":
+    def only(self, kept: Mask) -> "Rows":
         """Some of the rows (n,); the counts stay those of the whole upload."""
         left = np.flatnonzero(kept)
         return replace(

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from service.arrays import Codes, Mask
+from service.arrays import Codes, Integers, Mask
 from service.engine.ingest.columns import Coded, Report, WrongType, nulls_of
 from service.query.schema import VectorColumn
 from service.query.vector_columns import VectorCoding, vector_coding
@@ -63,9 +63,7 @@ def listed_numbers(values: Sequence[object]) -> tuple[pa.Array, list[int]]:
 _NUMBERS: Final = {int, float}
 
 
-def _whole_numbers(
-    values: pa.Array, rows: NDArray[np.int64], count: int, length: int, report: Report
-) -> NDArray[np.integer]:
+def _whole_numbers(values: pa.Array, rows: Integers, count: int, length: int, report: Report) -> NDArray[np.integer]:
     """The numbers (k, length) of the vectors in k of `count` rows, zero where wrong."""
 
     def told(wrong: Mask, message: str) -> None:

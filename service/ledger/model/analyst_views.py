@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-
+from service.arrays import Reals
 from service.ledger.model.views import (
     AnalystAllowance,
     AnswerDimension,
@@ -32,7 +30,7 @@ class StoredAnswer:
     query_id: UUID
     sequence: int
     body: bytes
-    values: Callable[[], NDArray[np.float64]]
+    values: Callable[[], Reals]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,9 +15,9 @@ from typing import Any, Final, Literal, Self
 from uuid import UUID
 
 import numpy as np
-from numpy.typing import NDArray
 
 from service.accounting.laws import law_of, tick_of
+from service.arrays import Integers
 from service.core.laws import Law
 from service.core.release import Participants
 from service.ledger.model.pieces import Piece, Quantities, joined, pieces_digest, prices_of
@@ -64,7 +64,7 @@ class PublicEntry:
     values_digest: bytes = b""
     sigmas: bytes = b""
 
-    def steps(self) -> NDArray[np.int64]:
+    def steps(self) -> Integers:
         """The released integers, in grid steps; shape (dimension,)."""
         return np.frombuffer(self.values, dtype=">i8").astype(np.int64)
 
@@ -171,12 +171,12 @@ class LedgerEntry(EntryRecord):
         """The charges of the entry, by `law` if one is given. Raises ValueError for pieces that cannot be read."""
         return Priced.of(self.quantities(), law or self.law)
 
-    def decode(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def decode(self) -> tuple[Integers, Integers, Integers]:
         """(charged slots, their charges in units, left-out slots); slots increase. Raises as `priced` does."""
         priced = self.priced()
         return priced.charged, priced.charges, priced.left_out
 
-    def blocks(self) -> Iterator[tuple[Participants, NDArray[np.int64]]]:
+    def blocks(self) -> Iterator[tuple[Participants, Integers]]:
         """The blocks of the pieces, with charges by place (p,), in units, for active places.
 
         Raises as `priced` does.

@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.arrays import Integers, compress, first, kept, narrowest, uniform
+from service.arrays import Integers, Mask, compress, first, kept, narrowest, uniform
 from service.core.laws import Law
 from service.core.release import Participants
 from service.core.renyi_filter import Touched
@@ -88,7 +88,7 @@ class Quantities:
 
     measure: Measure
     touched: Integers
-    active: NDArray[np.bool_]
+    active: Mask
     amounts: Integers
     norms_before: Integers | None = None
 

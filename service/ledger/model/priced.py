@@ -2,10 +2,7 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from service.arrays import Integers, kept
+from service.arrays import Integers, Mask, kept
 from service.core.laws import Law
 from service.ledger.model.pieces import Quantities
 
@@ -34,7 +31,7 @@ class Priced:
         return self.quantities.touched
 
     @property
-    def active(self) -> NDArray[np.bool_]:
+    def active(self) -> Mask:
         """True for each touched individual that was active, (k,)."""
         return self.quantities.active
 
@@ -59,12 +56,12 @@ class Priced:
         return kept(~self.active, self.asked)
 
     @property
-    def is_shortened(self) -> NDArray[np.bool_]:
+    def is_shortened(self) -> Mask:
         """True for each touched individual whose vector the clip rule has shortened, (k,)."""
         quantities = self.quantities
         return self.active & (quantities.amounts < quantities.whole)
 
     @property
-    def is_longer(self) -> NDArray[np.bool_]:
+    def is_longer(self) -> Mask:
         """True where an individual's counted vector is longer than its whole one, (k,): never in a sound entry."""
         return self.quantities.amounts > self.quantities.whole

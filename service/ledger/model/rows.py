@@ -10,13 +10,12 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple, Self
 from uuid import UUID
 
-import numpy as np
 import rfc8785
-from numpy.typing import NDArray
 
 from service.accounting.accountings import GAUSSIAN, Accounting
 from service.accounting.monitor import Monitor
-from service.engine.pages import PageTotals
+from service.arrays import Codes, Integers, Mask
+from service.engine.pages import Counts, PageTotals
 from service.ledger.model.errors import NotFound
 from service.ledger.model.ledger_entry import Kind, PublicEntry
 from service.ledger.model.pieces import OwnOutcome
@@ -25,7 +24,7 @@ from service.ledger.model.views import Principal, Role, Rule
 from service.query.keys import Key, KeyComparison, UnfitKey, compared
 from service.query.schema import Schema
 
-Codes = Mapping[str, NDArray[np.unsignedinteger]]
+ColumnCodes = Mapping[str, Codes]
 Address = tuple[UUID, str]
 
 
@@ -244,10 +243,10 @@ class Known:
 class SlotsInUse:
     """Accounts as stored: `slots` (n,), `limits` (n,) units, `present` (n,) False for erased people, `paused` (n,)."""
 
-    slots: NDArray[np.int64]
-    limits: NDArray[np.int64]
-    present: NDArray[np.bool_]
-    paused: NDArray[np.bool_]
+    slots: Integers
+    limits: Integers
+    present: Mask
+    paused: Mask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -308,12 +307,12 @@ class AccountColumns(NamedTuple):
     queries.
     """
 
-    limit: NDArray[np.int64]
-    spent: NDArray[np.int64]
-    paused: NDArray[np.bool_]
-    charged: NDArray[Any]
-    left_out: NDArray[Any]
-    present: NDArray[np.bool_]
+    limit: Integers
+    spent: Integers
+    paused: Mask
+    charged: Counts
+    left_out: Counts
+    present: Mask
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,7 @@ from types import MappingProxyType
 from typing import Protocol
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-
+from service.arrays import Integers, Mask
 from service.ledger.model.amendments import Amendment, OwnPart, Rewritten
 from service.ledger.model.journal import JournalAct, UploadRecord
 from service.ledger.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
@@ -18,7 +16,7 @@ from service.ledger.model.rows import (
     Address,
     AnswerRecord,
     AskedErasure,
-    Codes,
+    ColumnCodes,
     DatasetRecord,
     EarlierRegistration,
     EntryFilter,
@@ -164,19 +162,19 @@ class Transaction(Appending, Protocol):
         No other pieces are read.
         """
 
-    def individuals(self, *, of: NDArray[np.int64] | None = None) -> SlotsInUse:
+    def individuals(self, *, of: Integers | None = None) -> SlotsInUse:
         """Every account of the dataset, or those of the slots `of` (n,), which increase."""
 
-    def records(self, table: str, *, of: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], Codes]:
+    def records(self, table: str, *, of: Integers | None = None) -> tuple[Integers, ColumnCodes]:
         """(slots (n,), codes by column (n,)) of a table, in any order, for all slots or for the increasing `of`."""
 
-    def slots_of(self, keys: Sequence[Key]) -> NDArray[np.int64]:
+    def slots_of(self, keys: Sequence[Key]) -> Integers:
         """The slot of each key; -1 where no present individual has the key."""
 
-    def are_plain_forms(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+    def are_plain_forms(self, texts: Sequence[str]) -> Mask:
         """Tell of each text (n,) whether it is the plain form of a present individual's key without being that key."""
 
-    def slots_of_tombstones(self, tombstones: Sequence[bytes]) -> NDArray[np.int64]:
+    def slots_of_tombstones(self, tombstones: Sequence[bytes]) -> Integers:
         """The slot of each erased individual by tombstone; -1 for an unknown tombstone."""
 
     def upload_at(self, address: Address) -> UploadRecord | None:
@@ -193,9 +191,9 @@ class Transaction(Appending, Protocol):
 
     def add_individuals(
         self,
-        slots: NDArray[np.int64],
+        slots: Integers,
         keys: Sequence[Key],
-        limits: NDArray[np.int64],
+        limits: Integers,
         plain_forms: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
         """Add individuals in new slots, or again in the slots of their tombstones.
@@ -204,7 +202,7 @@ class Transaction(Appending, Protocol):
         key that differs from its plain form.
         """
 
-    def add_records(self, table: str, slots: NDArray[np.int64], codes: Codes) -> None:
+    def add_records(self, table: str, slots: Integers, codes: ColumnCodes) -> None:
         """Add rows to a table."""
 
     def keep_upload(self, upload: UploadRecord) -> None:

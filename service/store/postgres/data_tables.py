@@ -10,7 +10,7 @@ the column's domain allows, because most of the time goes into putting the bytes
 bounded by the bytes of the vectors, because these are not stored in the blocks of their rows.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
 
+from service.ledger.model.rows import ColumnCodes
 from service.query.columns import DIGEST, DIGEST_CODING
 from service.query.schema import EventsTable, Schema, Table
 from service.store.postgres.stored_columns import AnyStored, StoredColumn, StoredVectors, packed, stored
@@ -29,7 +30,6 @@ COPIED_AT_ONCE: Final = 2**13
 """The most rows whose bytes are put together at once, so that this never holds the GIL for long."""
 COPIED_BYTES: Final = 2**23
 """The bytes of rows with vectors that are put together at once."""
-Codes = Mapping[str, NDArray[np.unsignedinteger]]
 _SLOT = "_slot"  # declared names begin with a letter
 BLOCKS_AT_ONCE: Final = 2**14
 """The blocks of 8 KiB that one statement reads; their rows pack into far less than a value's limit of one gibibyte."""
@@ -125,7 +125,7 @@ class RecordsTable:
             for first in range(0, blocks, self.blocks_at_once)
         ]
 
-    def read(self, parts: Sequence[Sequence[bytes | None]]) -> tuple[NDArray[np.int64], Codes]:
+    def read(self, parts: Sequence[Sequence[bytes | None]]) -> tuple[NDArray[np.int64], ColumnCodes]:
         """(slots, codes by column) from the results of all statements of `selects` or `selects_some`."""
         slots, *values = unpacked(parts, [np.dtype(">i4"), *(column.out for column in self.columns)])
         codes = {column.name: column.codes(value) for column, value in zip(self.columns, values, strict=True)}
@@ -176,7 +176,7 @@ def _vector_bytes(columns: Sequence[AnyStored]) -> int:
     return sum(column.coding.row_bytes for column in columns if isinstance(column, StoredVectors))
 
 
-def copy_in(slots: NDArray[np.int64], codes: Codes, columns: Sequence[AnyStored]) -> Iterator[bytes]:
+def copy_in(slots: NDArray[np.int64], codes: ColumnCodes, columns: Sequence[AnyStored]) -> Iterator[bytes]:
     """The bytes of a binary COPY of (slot, columns...) rows."""
     at_once = min(max(COPIED_BYTES // max(_vector_bytes(columns), 1), 1), COPIED_AT_ONCE)
     yield COPY_HEADER
@@ -188,7 +188,7 @@ def copy_in(slots: NDArray[np.int64], codes: Codes, columns: Sequence[AnyStored]
 
 def _group(
     slots: NDArray[np.int64],
-    codes: Codes,
+    codes: ColumnCodes,
     columns: Sequence[AnyStored],
     rows: NDArray[np.int64],
     present: Sequence[bool],
@@ -209,7 +209,7 @@ def _group(
 
 
 def _by_null_pattern(
-    codes: Codes, columns: Sequence[AnyStored], count: int
+    codes: ColumnCodes, columns: Sequence[AnyStored], count: int
 ) -> Iterator[tuple[NDArray[np.int64], list[bool]]]:
     """(row numbers, which columns are present) for each pattern of NULLs that occurs."""
     groups = [(np.arange(count), [True] * 0)]
@@ -237,7 +237,9 @@ def runs_in(slots: NDArray[np.int64]) -> int:
     return int(np.count_nonzero(np.diff(slots) > 1)) + 1
 
 
-def chosen(slots: NDArray[np.int64], codes: Codes, of: NDArray[np.int64]) -> tuple[NDArray[np.int64], Codes]:
+def chosen(
+    slots: NDArray[np.int64], codes: ColumnCodes, of: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], ColumnCodes]:
     """The rows of the slots `of`, with their slots and codes."""
     is_chosen = np.zeros(max(int(slots.max(initial=-1)), int(of.max(initial=-1))) + 1, dtype=np.bool_)
     is_chosen[of] = True

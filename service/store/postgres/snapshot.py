@@ -23,7 +23,7 @@ from service.ledger.model.rows import (
     Address,
     AnswerRecord,
     AskedErasure,
-    Codes,
+    ColumnCodes,
     DatasetRecord,
     EarlierRegistration,
     EntryFilter,
@@ -289,7 +289,7 @@ class PostgresSnapshot:
             return accounts.read(parts, None)
         return accounts.read(parts, [slot for (slot,) in self._rows(SLOTS, [self._dataset_id])])
 
-    def records(self, table: str, *, of: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], Codes]:
+    def records(self, table: str, *, of: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], ColumnCodes]:
         records = self._tables[table]
         if of is not None and (of.size == 1 or RUN_SLOTS * runs_in(of) + SOUGHT_SLOTS * of.size <= self.head.slots):
             pieces = in_pieces(of, slots_max=records.slots_at_once)

@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 from service.ledger.model.journal import JournalAct, UploadRecord
 from service.ledger.model.ledger_entry import LedgerEntry
 from service.ledger.model.parameters import KeptParameters
-from service.ledger.model.rows import ERASED_NAME, AnswerRecord, Asked, Codes, DatasetRecord, Known
+from service.ledger.model.rows import ERASED_NAME, AnswerRecord, Asked, ColumnCodes, DatasetRecord, Known
 from service.ledger.ports.store import StoreUnavailable
 from service.query.keys import Key
 from service.query.schema import Schema
@@ -169,7 +169,7 @@ class PostgresTransaction(RewrittenEntries):
                 for chunk in copy_individuals(self._dataset_id, slots, keys, limits, plain_forms, is_new=new):
                     copy.write(chunk)
 
-    def add_records(self, table: str, slots: NDArray[np.int64], codes: Codes) -> None:
+    def add_records(self, table: str, slots: NDArray[np.int64], codes: ColumnCodes) -> None:
         records = self._tables[table]
         with translated(), self._connection.cursor() as cursor, cursor.copy(records.copy()) as copy:
             for chunk in copy_in(slots, codes, records.columns):

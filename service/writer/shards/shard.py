@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.accounting.monitor import coefficients
-from service.arrays import Codes, Integers, compress, kept
+from service.arrays import Codes, Integers, Mask, compress, kept
 from service.core.release import Block, Participants, Release, answer
 from service.core.renyi_filter import Touched
 from service.engine.evaluate import contributions
@@ -49,10 +49,10 @@ class Turn:
     query_id: UUID
     salt: bytes
     slots: int
-    noise: NDArray[np.int64]
+    noise: Integers
     tick: int = 0
 
-    def reduced(self, total: NDArray[np.int64]) -> NDArray[np.int64]:
+    def reduced(self, total: Integers) -> Integers:
         """The answer (1,) of a reduced query, from the exact sum (k,) of its vectors.
 
         For any other query, the sum itself.
@@ -68,7 +68,7 @@ class ShardRelease:
     `pieces`. Its `values` are the exact sum if the query reduces the sum.
     """
 
-    values: NDArray[np.int64]
+    values: Integers
     measure: Measure
     blocks: tuple[Participants, ...]
     pieces: tuple[Piece, ...]
@@ -104,7 +104,7 @@ class Shard:
         self._ticks: TickCounts | None = None
         if (monitor := record.monitor) is not None:
             self._ticks = TickCounts(coefficients(monitor.ticks), monitor.threshold_units)
-        self.page_seqs: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # up to where a page's totals are right
+        self.page_seqs: Integers = np.zeros(0, dtype=np.int64)  # up to where a page's totals are right
         self._seqs_before = self.page_seqs
         self.grow(slots)
 
@@ -422,7 +422,7 @@ def measure_of(release: Release) -> Measure:
     return Measure.ONE_NORM if release.one_norm else Measure.NORMS
 
 
-def _missing(block: Participants, misses: NDArray[np.bool_]) -> tuple[Touched, NDArray[np.bool_]]:
+def _missing(block: Participants, misses: Mask) -> tuple[Touched, Mask]:
     """The individuals of a block, and the active ones, on pages without the block's entry.
 
     Raises IndexError beyond the pages.
@@ -437,7 +437,7 @@ def _missing(block: Participants, misses: NDArray[np.bool_]) -> tuple[Touched, N
     return Touched(index, block.touched.among(is_missing)), np.logical_and(block.active, is_missing)
 
 
-def _pages(touched: Touched) -> NDArray[np.int64]:
+def _pages(touched: Touched) -> Integers:
     """The pages that have a touched slot. A block of consecutive slots lies on one page."""
     if isinstance(touched.index, slice):
         return np.full(min(touched.count, 1), touched.begin >> PAGE_BITS)
