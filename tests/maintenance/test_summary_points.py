@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from service.ledger.model.errors import InvalidRequest
 from service.ledger.ports.store import BudgetAlarm, SummaryPoint
 from service.maintenance import summary_points
 from service.maintenance.summary_points import (
@@ -162,13 +161,6 @@ def test_one_absurd_query_does_not_ring_the_alarm(world: World, caplog: pytest.L
         assert lines_of(caplog, "sparing.alarm") == []
         points = world.store.summaries.points(world.record.id)
         assert [point.cannot_afford for point in points] == [None, 0, 0, 0]
-
-
-@pytest.mark.parametrize("wrong", [0.0, -1.0, 1.1, float("nan")])
-def test_an_alarm_has_a_share(replica: Replica, wrong: float) -> None:
-    """Above 0 and at most 1."""
-    with pytest.raises(InvalidRequest):
-        replica.overview.set_alarm("survey", wrong)
 
 
 def test_an_error_over_one_dataset_is_an_incident_and_the_others_go_on(

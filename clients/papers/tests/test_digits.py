@@ -54,7 +54,7 @@ WHOLE = {"train_images": IMAGES, "train_labels": LABELS, "test_images": IMAGES[:
 
 
 def test_the_names_of_another_library_are_the_same_arrays(tmp_path: Path) -> None:
-    """As Keras writes them."""
+    """Keras writes these."""
     theirs = {ARRAYS[name].alias: array for name, array in WHOLE.items()}
     found = read_images(write(tmp_path / "theirs.npz", **theirs))
     assert all(np.array_equal(found[name], array) for name, array in WHOLE.items())
