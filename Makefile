@@ -54,7 +54,7 @@ test: .venv/.dev-ok ## The tests of core, accounting and research, which must re
 	@$(PYTEST) $(ON_ALL_CORES) --quiet --cov --cov-report=term --cov-fail-under=100 $(COVERED)
 	@$(PYTEST) $(ON_ALL_CORES) $(COVERED:%=--ignore=%) $(ARGS)
 
-unit: .venv/.dev-ok ## The fast inner loop: all modules of which less than two seconds are recorded
+unit: .venv/.dev-ok ## The fast inner loop: all modules of which no seconds are recorded
 	@$(PYTEST) $(ON_ALL_CORES) --quick -m "not browser" $(ARGS)
 
 mutants: .venv/.dev-ok ## Seed every known bug in a copy of the code, one at a time, and see a test of it fail; ARGS=settle, "--only NAME"

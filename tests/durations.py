@@ -13,8 +13,6 @@ import pytest
 FILE = Path(__file__).with_suffix(".json")
 RECORDED_FROM_S = 1.0
 """Shorter modules fill the gaps at the end in any order."""
-LONG_FROM_S = 2
-"""Longer modules are not part of `make unit`."""
 
 
 def recorded() -> dict[str, int]:
@@ -24,9 +22,9 @@ def recorded() -> dict[str, int]:
 
 
 def takes_long(path: Path) -> bool:
-    """True for a module of which LONG_FROM_S or more are recorded."""
+    """True for a module of which seconds are recorded."""
     root = FILE.parents[1]
-    return path.is_relative_to(root) and _kept().get(path.relative_to(root).as_posix(), 0) >= LONG_FROM_S
+    return path.is_relative_to(root) and path.relative_to(root).as_posix() in _kept()
 
 
 @cache
