@@ -63,9 +63,13 @@ def test_a_reduction_is_named_where_its_row_says() -> None:
 
 def test_a_rule_of_a_dataset_is_decided_where_its_row_says() -> None:
     """By the counters that a round reads."""
-    assert naming({"have_been_left_out"}) <= row_of("a rule")
+    readers = naming({"have_been_left_out"})
+    assert readers
+    assert readers <= row_of("a rule")
 
 
 def test_a_rule_of_a_query_is_named_where_its_row_says() -> None:
     """By its flag, apart from what states, prices and refuses a plan."""
-    assert {path for path in row_of("a rule") if path.startswith("service/query/")} <= naming({"shortens"}, {"clip"})
+    named = {path for path in row_of("a rule") if path.startswith("service/query/")}
+    assert len(named) >= 2
+    assert named <= naming({"shortens"}, {"clip"})
